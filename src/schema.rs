@@ -89,6 +89,9 @@ pub struct ColumnDef {
     /// and stand behind all others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
+    /// INVISIBLE, which is SQL's business: `*` leaves the column out, and an INSERT that names no columns.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub invisible: bool,
     /// COMMENT.
     #[serde(default)]
     pub comment: String,
@@ -121,6 +124,7 @@ impl ColumnDef {
             generated: None,
             is_virtual: false,
             hidden: false,
+            invisible: false,
             comment: String::new(),
             width: None,
             decimals: None,

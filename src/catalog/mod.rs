@@ -52,8 +52,8 @@ pub const CATALOG_FILE: &str = "untorn.catalog";
 /// no expressions in definitions, format 3 no foreign keys, format 4 neither widths nor ZEROFILL of columns,
 /// format 5 no views, format 6 no UNSIGNED of FLOAT, DOUBLE and DECIMAL, format 7 no VIRTUAL columns, format
 /// 8 no `latin1`, format 9 neither comments of indexes nor INVISIBLE and DESC, format 10 no functional key
-/// parts.
-pub const FORMAT: u32 = 11;
+/// parts, format 11 no INVISIBLE columns.
+pub const FORMAT: u32 = 12;
 
 /// Told of a reason why nothing more may be changed.
 type Stop = Box<dyn Fn(&str) + Send + Sync>;

@@ -8,7 +8,8 @@ use crate::types::ColumnType;
 impl TableDef {
     /// What `there`, the definition of a table, lacks of this one or has otherwise; `None`: rows are written
     /// and read as this one says. The columns must be the same, because rows have a value for each. Indexes,
-    /// foreign keys and CHECK constraints that were added since are no difference, and comments are none.
+    /// foreign keys and CHECK constraints that were added since are no difference, and neither are
+    /// comments and INVISIBLE.
     pub(crate) fn difference_in(&self, there: &TableDef) -> Option<String> {
         self.difference_of_columns(there)
             .or_else(|| self.difference_of_primary_key(there))

@@ -21,6 +21,9 @@ pub enum SchemaError {
     /// No columns at all.
     #[error("a table must have at least 1 column")]
     NoColumns,
+    /// INVISIBLE columns only.
+    #[error("a table must have at least one visible column")]
+    NoVisibleColumn,
     /// Two columns of the same name (case-insensitive).
     #[error("duplicate column name '{0}'")]
     DuplicateColumn(String),
@@ -126,6 +129,9 @@ impl TableDef {
         let visible = self.visible_columns();
         if visible.is_empty() {
             return Err(SchemaError::NoColumns);
+        }
+        if visible.iter().all(|column| column.invisible) {
+            return Err(SchemaError::NoVisibleColumn);
         }
         let misplaced =
             |(at, column): &(usize, &ColumnDef)| column.hidden && (*at < visible.len() || !column.is_virtual);

@@ -118,6 +118,7 @@ error_table! {
     WRONG_USAGE = 1221, b"HY000", "Incorrect usage of % and %";
     WRONG_NUMBER_OF_COLUMNS_IN_SELECT = 1222, b"21000", "The used SELECT statements have a different number of columns";
     CANT_UPDATE_WITH_READLOCK = 1223, b"HY000", "Can't execute the query because you have a conflicting read lock";
+    AUTO_CONVERT = 1246, b"HY000", "Converting column '%' from % to %";
     SPECIFIC_ACCESS_DENIED = 1227, b"42000", "Access denied; you need (at least one of) the % privilege(s) for this operation";
     LOCAL_VARIABLE = 1228, b"HY000", "Variable '%' is a SESSION variable and can't be used with SET GLOBAL";
     GLOBAL_VARIABLE = 1229, b"HY000", "Variable '%' is a GLOBAL variable and should be set with SET GLOBAL";
@@ -379,6 +380,7 @@ error_table! {
     ROLE_NOT_GRANTED = 3530, b"HY000", "% is not granted to %";
     MANDATORY_ROLE = 3628, b"HY000", "The role % is a mandatory role and can't be revoked or dropped. The restriction can be lifted by excluding the role identifier from the global variable mandatory_roles.";
     ROLE_GRANTED_TO_ITSELF = 4027, b"HY000", "User account % is directly or indirectly granted to the role %. The GRANT would create a loop";
+    NO_VISIBLE_COLUMN = 4028, b"HY000", "A table must have at least one visible column.";
     MUST_CHANGE_PASSWORD_LOGIN = 1862, b"HY000", "Your password has expired. To log in you must change it using a client that supports expired passwords.";
     LOCK_NOWAIT = 3572, b"HY000", "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";
     UNRESOLVED_TABLE_LOCK = 3568, b"HY000", "Unresolved table name `%` in locking clause.";

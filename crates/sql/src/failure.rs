@@ -145,6 +145,7 @@ pub fn engine(cause: &untorn::Error) -> SqlError {
 fn schema(cause: &SchemaError) -> SqlError {
     match cause {
         SchemaError::NoColumns => error(errors::TABLE_MUST_HAVE_COLUMNS, &[]),
+        SchemaError::NoVisibleColumn => error(errors::NO_VISIBLE_COLUMN, &[]),
         SchemaError::DuplicateColumn(name) => error(errors::DUP_FIELDNAME, &[name]),
         SchemaError::DuplicateKey(name) => error(errors::DUP_KEYNAME, &[name]),
         SchemaError::NoSuchKeyColumn(name) => error(errors::KEY_COLUMN_MISSING, &[name]),

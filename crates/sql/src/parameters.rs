@@ -23,6 +23,8 @@ pub struct Parameters {
     wanted: RefCell<Option<Vec<Option<Type>>>>,
     /// Those compared with members, while a statement is prepared.
     beside_members: RefCell<Vec<u16>>,
+    /// Those of LIMIT and OFFSET, of the statement that was prepared last.
+    limits: RefCell<Vec<u16>>,
 }
 
 impl Parameters {
@@ -40,6 +42,7 @@ impl Parameters {
     pub fn watch(&self, count: u16) {
         self.wanted.replace(Some(vec![None; usize::from(count)]));
         self.beside_members.take();
+        self.limits.take();
     }
 
     /// What was noted.
@@ -58,6 +61,18 @@ impl Parameters {
         if matches!(ty.kind, kind::ENUM | kind::SET) && self.wanted.borrow().is_some() {
             self.beside_members.borrow_mut().push(index);
         }
+    }
+
+    /// Notes that a parameter is that of a LIMIT or OFFSET.
+    pub fn note_limit(&self, index: u16) {
+        if self.wanted.borrow().is_some() {
+            self.limits.borrow_mut().push(index);
+        }
+    }
+
+    /// The parameters of LIMIT and OFFSET, of the statement that was prepared last.
+    pub fn limits(&self) -> Vec<u16> {
+        self.limits.borrow().clone()
     }
 
     /// Those of a prepared statement that have the type that is bound: the ones that its plan shows as they

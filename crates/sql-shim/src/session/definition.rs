@@ -308,7 +308,8 @@ impl Session {
         column: &ast::ColumnDef,
         rule: Collation,
     ) -> Result<schema::ColumnDef, SqlError> {
-        let said = &column.data_type;
+        let large = self.large_type(column, rule)?;
+        let said = large.as_ref().unwrap_or(&column.data_type);
         let kind = column_type(&column.name, said, rule)?;
         duplicate_members::check_different(&self.state, &column.name, &kind)?;
         let mut def = schema::ColumnDef::new(column.name.clone(), kind);
@@ -319,11 +320,38 @@ impl Session {
         }
         set_display(&column.name, &column.data_type, &mut def)?;
         def.on_update_now = column.on_update_now;
+        def.invisible = column.invisible;
         let too_long = || errors::error(errors::TOO_LONG_FIELD_COMMENT, &[&column.name, &COLUMN_COMMENT_MAX]);
         def.comment = kept_comment(&column.comment, COLUMN_COMMENT_MAX, &self.state, too_long)?;
         self.set_default(&column.name, column.default.as_ref(), &mut def)?;
         stored_expressions::set_generated(column, &mut def)?;
         Ok(def)
+    }
+
+    /// Without strict mode a VARCHAR or VARBINARY that is too long for one becomes a TEXT or BLOB, with a
+    /// note (1246), unless it has a constant default (1074).
+    fn large_type(&self, column: &ast::ColumnDef, rule: Collation) -> Result<Option<DataType>, SqlError> {
+        let said = &column.data_type;
+        let rule = match said.name.as_str() {
+            "VARCHAR" => chosen(said.charset.as_deref(), said.collation.as_deref(), rule)?,
+            "VARBINARY" => Collation::Binary,
+            _ => return Ok(None),
+        };
+        let length = said.arguments.first().copied().unwrap_or(0);
+        let bytes = u64::from(length) * u64::from(rule.bytes_per_char_max());
+        if bytes <= VARCHAR_BYTES_MAX || self.state.is_strict() {
+            return Ok(None);
+        }
+        if matches!(&column.default, Some(ast::ColumnDefault::Value(value)) if *value != ast::Expr::Null) {
+            return Err(errors::error(errors::TOO_BIG_FIELDLENGTH, &[&column.name, &VARCHAR_BYTES_MAX]));
+        }
+        let (was, is, medium, long) = match rule {
+            Collation::Binary => ("VARBINARY", "BLOB", "MEDIUMBLOB", "LONGBLOB"),
+            _ => ("VARCHAR", "TEXT", "MEDIUMTEXT", "LONGTEXT"),
+        };
+        self.state.note(errors::error(errors::AUTO_CONVERT, &[&column.name, &was, &is]));
+        let name = if bytes <= MEDIUM_BYTES_MAX { medium } else { long };
+        Ok(Some(DataType { name: name.to_owned(), arguments: Vec::new(), ..said.clone() }))
     }
 
     /// The engine's definition of a key, with a name made up where none is given. `def` has all columns that
@@ -486,6 +514,12 @@ pub(super) fn check_table_name(name: &str) -> Result<(), SqlError> {
         false => Ok(()),
     }
 }
+
+/// Bytes of a VARCHAR or VARBINARY at most.
+const VARCHAR_BYTES_MAX: u64 = 65_535;
+
+/// Bytes of a MEDIUMTEXT or MEDIUMBLOB at most.
+const MEDIUM_BYTES_MAX: u64 = (1 << 24) - 1;
 
 /// Characters of comments at most.
 const COLUMN_COMMENT_MAX: usize = 1024;

@@ -22,7 +22,7 @@ use sql::memory::StatementCharge;
 use sql::parameters::Typed;
 use sql::parser;
 use sql::plan::Plan;
-use sql::result::{self, ResultColumns, ResultSink, kind};
+use sql::result::{self, ResultColumns, ResultSink, SqlError, kind};
 use sql::value::{Collation, Value, decimal};
 use untorn::types::{self, Charset};
 
@@ -216,6 +216,9 @@ impl Session {
         let planned = self.plan_text(parsed.statement, sql.len()).await;
         let wanted = self.state.parameters.take();
         let plan = planned?;
+        if let Plan::Select(select) = &*plan {
+            select.check_texts_of_days(&self.state)?;
+        }
         let columns = match &*plan {
             Plan::Select(select) if select.into.is_client() => select.columns.clone(),
             _ => ResultColumns::new(Vec::new()),
@@ -287,6 +290,7 @@ impl Session {
         };
         let values: Vec<Value<'static>> =
             using.iter().map(|name| of_connection(self.state.user_variable(name))).collect();
+        self.state.parameters.limits().into_iter().try_for_each(|index| check_limit(&values, index))?;
         if prepared.plan.take_types(&values) {
             prepared = self.prepare_for(prepared_in, &text, prepared.plan.types).await?;
         }
@@ -375,5 +379,19 @@ fn value_of<'p>(param: &Param<'p>, collation: Collation, charset: Charset) -> Va
             },
             if v.microseconds > 0 { 6 } else { 0 },
         ),
+    }
+}
+
+/// A variable that EXECUTE has for a LIMIT is an integer.
+///
+/// # Errors
+/// 1210, and 1690 for a negative one.
+fn check_limit(values: &[Value<'_>], index: u16) -> Result<(), SqlError> {
+    match values.get(usize::from(index)) {
+        None | Some(Value::Null | Value::UInt(_) | Value::Int(0..)) => Ok(()),
+        Some(Value::Int(_)) => {
+            Err(errors::error(errors::DATA_OUT_OF_RANGE, &[&"unsigned integer", &"EXECUTE"]))
+        }
+        Some(_) => Err(errors::error(errors::WRONG_ARGUMENTS, &[&"EXECUTE"])),
     }
 }

@@ -675,7 +675,7 @@ impl Session {
             is_open || rights.on_column(database, table, column).has_any(Privileges::of_columns())
         };
         let mut metas = Vec::new();
-        for (number, name) in source.shown().zip(source.shown_names()) {
+        for (number, name) in source.named() {
             let matches = pattern.is_empty() || like_name(name.as_bytes(), pattern);
             if matches && is_seen(name) {
                 let mut meta = source.meta(number, name);

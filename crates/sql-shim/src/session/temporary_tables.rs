@@ -51,7 +51,12 @@ impl Session {
     /// The columns of a table that is made of a query.
     pub(super) async fn columns_of_query(&mut self, query: &Query) -> Result<Vec<ColumnDef>, Failure> {
         let query = query.clone();
-        let columns = self.planned(move |planner| created_columns(&planner.select(&query)?)).await?;
+        let columns = self.planned(move |planner| {
+            let plan = planner.select(&query)?;
+            planner.check_texts_of_days()?;
+            created_columns(&plan)
+        });
+        let columns = columns.await?;
         Ok(columns.into_inner())
     }
 

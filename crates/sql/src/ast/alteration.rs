@@ -74,6 +74,8 @@ pub enum Alteration {
     },
     /// `RENAME INDEX a TO b`.
     RenameKey(String, String),
+    /// `ALTER COLUMN name SET VISIBLE` (or INVISIBLE).
+    ShowColumn(String, bool),
     /// `ALTER INDEX name VISIBLE` (or INVISIBLE).
     ShowKey(String, bool),
     /// `ADD CONSTRAINT … FOREIGN KEY`.

@@ -84,6 +84,8 @@ pub struct ColumnDef {
     pub primary: bool,
     /// `UNIQUE` behind the column.
     pub unique: bool,
+    /// `INVISIBLE`.
+    pub invisible: bool,
     /// `COMMENT`.
     pub comment: String,
 }

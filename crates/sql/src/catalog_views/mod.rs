@@ -287,6 +287,7 @@ fn source_columns(columns: &[(&str, ViewType)]) -> Vec<SourceColumn> {
             flags: 0,
             shown_length: None,
             merged: false,
+            invisible: false,
         })
         .collect()
 }

@@ -95,6 +95,9 @@ fn extra(column: &ColumnDef) -> String {
         on_update = current_timestamp(column);
         parts.push(&on_update);
     }
+    if column.invisible {
+        parts.push("INVISIBLE");
+    }
     parts.join(" ")
 }
 

@@ -37,6 +37,8 @@ pub struct Group {
     pub accumulators: Vec<Accumulator>,
     /// How many of the keys it has values of: not all of them where it is a super-aggregate.
     pub keys: u16,
+    /// The values that it was made by of those keys that have another one each time.
+    pub kept: Vec<Value<'static>>,
 }
 
 /// Keys from this number on are given back on a thread of their own.
@@ -82,12 +84,16 @@ impl<'p> Groups<'p> {
         self.key.clear();
         if self.grouping.rollup {
             rollup::push_keys(&self.grouping.keys, cx, &mut self.key)?;
-            return self.put_off(cx);
+            return self.put_off(cx, &[]);
         }
-        for key in &self.grouping.keys {
+        let mut kept = Vec::new();
+        for (key, at) in self.grouping.keys.iter().zip(0..) {
             let value = key.eval(cx)?;
             cx.state.hold(value.key_bytes_max())?;
             compare::group_key(&value, &mut self.key);
+            if self.grouping.kept.contains(&at) {
+                kept.push(value.into_owned());
+            }
         }
         // Without keys there is one group, and nothing to look it up by.
         let found = match self.grouping.keys.is_empty() {
@@ -96,14 +102,16 @@ impl<'p> Groups<'p> {
         };
         let at = match found {
             Some(at) => at,
-            None if self.later.is_some() => return self.put_off(cx),
+            None if self.later.is_some() => return self.put_off(cx, &kept),
             None if self.memory > self.state.temporary_memory() && !self.grouping.keys.is_empty() => {
                 self.later = Some(RowSorter::new(self.state));
-                return self.put_off(cx);
+                return self.put_off(cx, &kept);
             }
             None => {
                 let group = new_group(self.plan, self.grouping, cx.rows, self.state.time_zone_offset());
                 self.memory += self.key.len() + group_weight(&group.row, group.accumulators.len());
+                let group = Group { kept, ..group };
+                self.memory += row_weight(&group.kept);
                 self.groups.push(group);
                 self.index.insert(self.key.clone(), self.groups.len() - 1);
                 self.groups.len() - 1
@@ -116,7 +124,7 @@ impl<'p> Groups<'p> {
     }
 
     /// Keeps a row of a group that has no room now.
-    fn put_off(&mut self, cx: &Context<'_>) -> Result<(), SqlError> {
+    fn put_off(&mut self, cx: &Context<'_>, kept: &[Value<'_>]) -> Result<(), SqlError> {
         let Some(later) = &mut self.later else { return Ok(()) };
         let (key, plan, time_zone) = (&self.key, self.plan, self.state.time_zone_offset());
         later.add(
@@ -128,6 +136,7 @@ impl<'p> Groups<'p> {
                 for (view, needed) in cx.rows.iter().zip(&plan.needed) {
                     needed.iter().for_each(|column| put(&view.column(*column, time_zone), out));
                 }
+                kept.iter().for_each(|value| put(value, out));
                 Ok(())
             },
         )
@@ -213,12 +222,18 @@ impl FinishedGroups<'_> {
         let mut group: Option<Group> = None;
         let mut memory = 0;
         loop {
-            let rows = unpacked(self.plan, &row)?;
+            let mut packed = &row[..];
+            let rows = unpacked(self.plan, &mut packed)?;
             let views: Views<'_> = rows.iter().map(|values| RowView::Values(values)).collect();
             let held = base.state.held();
             let cx = with_results(applied, executor, Context { rows: &views, ..*base }).await?;
             let time_zone = base.state.time_zone_offset();
-            let begun = group.get_or_insert_with(|| new_group(self.plan, self.grouping, &views, time_zone));
+            let begun = group.get_or_insert_with(|| {
+                // Those of the first row, as where the group is in memory.
+                let kept = self.grouping.kept.iter().map_while(|_| take(&mut packed)).map(Value::into_owned);
+                let kept = kept.collect();
+                Group { kept, ..new_group(self.plan, self.grouping, &views, time_zone) }
+            });
             memory += gather(begun, self.grouping, &cx)?;
             base.state.release_to(held);
             if !self.charge.reach(memory) {
@@ -239,13 +254,13 @@ impl FinishedGroups<'_> {
     }
 }
 
-/// A row that comes from the sorter: needed columns of each source.
-pub fn unpacked(plan: &SelectPlan, mut packed: &[u8]) -> Result<Vec<Vec<Value<'static>>>, SqlError> {
+/// A row that comes from the sorter: needed columns of each source. What follows them is left.
+pub fn unpacked(plan: &SelectPlan, packed: &mut &[u8]) -> Result<Vec<Vec<Value<'static>>>, SqlError> {
     let mut rows = Vec::with_capacity(plan.sources.len());
     for (source, needed) in plan.sources.iter().zip(&plan.needed) {
         let mut values = vec![Value::Null; source.columns.len()];
         for column in needed {
-            let value = take(&mut packed)
+            let value = take(packed)
                 .ok_or_else(|| errors::error(errors::INTERNAL_ERROR, &[&"a sorted row is too short"]))?;
             values[usize::from(*column)] = value.into_owned();
         }
@@ -275,7 +290,8 @@ pub fn new_group(plan: &SelectPlan, grouping: &Grouping, rows: &[RowView<'_>], t
         }
         row.push(values);
     }
-    Group { row, accumulators: grouping.aggregates.iter().map(Accumulator::new).collect(), keys: u16::MAX }
+    let accumulators = grouping.aggregates.iter().map(Accumulator::new).collect();
+    Group { row, accumulators, keys: u16::MAX, kept: Vec::new() }
 }
 
 /// Bytes that a new group takes: it has this row and that number of aggregates.

@@ -174,6 +174,10 @@ impl Inserting<'_, '_> {
             storing.encode(value, column, &mut Vec::new())?;
             return Ok(true);
         }
+        if given == 0 && matches!(value, Value::Text(..)) {
+            // A text that is no number is refused, or counts as zero with a warning.
+            storing.encode(value, column, &mut Vec::new())?;
+        }
         Ok(given == 0)
     }
 }
@@ -195,6 +199,7 @@ impl<'e> Executor<'e> {
             Some(query) => {
                 // Everything is read first: the query may read the table that is inserted into.
                 let state: &'e SqlContext = self.state;
+                self.check_constants(query)?;
                 let mut spool = Spool::new(state);
                 self.select_into(query, &mut spool).await?;
                 let count = spool.0.count();

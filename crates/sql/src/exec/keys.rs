@@ -276,9 +276,6 @@ pub(super) fn piece(
             _ => Piece::Unknown,
         });
     }
-    if compare::is_day_beside_span(value, &column.kind) {
-        return Ok(Piece::Unknown);
-    }
     if let Some(piece) = piece_of_day(value, column, side, cx) {
         return Ok(piece);
     }
@@ -289,7 +286,7 @@ pub(super) fn piece(
     // What is not stored is compared, as in MySQL without a word.
     cx.state.forget_warnings_since(warnings);
     let back = stored_values::decode(&bytes, &column.kind, cx.state.time_zone_offset());
-    Ok(match stored && compare::compare(&back, value) == Some(Ordering::Equal) {
+    Ok(match stored && compare::compare_two(&back, value) == Some(Ordering::Equal) {
         true => Piece::Key(bytes),
         false => Piece::Unknown,
     })

@@ -153,6 +153,9 @@ impl<'e> Executor<'e> {
         let state: &'e SqlContext = self.state;
         self.check_safe_join(plan)?;
         state.changes_strictly.set(state.is_strict() && !plan.ignore);
+        if !plan.ignore {
+            self.check_constants(&plan.query)?;
+        }
         let mut found = Found { plan, rows: RowSorter::new(state) };
         self.select_into(&plan.query, &mut found).await?;
         let mut counts = Counts::default();

@@ -99,7 +99,7 @@ impl<'p> Rollup<'p> {
             }
             self.key.clear();
             self.key.extend_from_slice(key);
-            let row = unpacked(self.plan, row)?;
+            let row = unpacked(self.plan, &mut &*row)?;
             let views: Views<'_> = row.iter().map(|values| RowView::Values(values)).collect();
             let held = base.state.held();
             let cx = with_results(applied, executor, Context { rows: &views, ..*base }).await?;

@@ -249,6 +249,7 @@ impl<'p> Consumer<'p> {
                 .into_iter()
                 .zip(&grouping.aggregates)
                 .map(|(accumulator, aggregate)| accumulator.finish(aggregate, self.state))
+                .chain(group.kept)
                 .collect();
             let views: Vec<RowView<'_>> = group.row.iter().map(|values| RowView::Values(values)).collect();
             let group_keys = group.keys;
@@ -353,10 +354,10 @@ impl Executor<'_> {
         Ok(rows)
     }
 
-    /// What a SELECT is refused for before its columns are sent.
+    /// What a query is refused for before its columns are sent, or its rows change something.
     ///
     /// # Errors
-    /// 1525.
+    /// 1292, 1525.
     pub fn check_constants(&self, plan: &SelectPlan) -> Result<(), SqlError> {
         if plan.texts_of_days.is_empty() {
             return Ok(());

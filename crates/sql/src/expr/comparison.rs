@@ -101,7 +101,7 @@ fn compare_pairs<'v>(
             }
             continue;
         }
-        match compare::compare(&left, &right) {
+        match compare::compare_two(&left, &right) {
             Some(Ordering::Equal) => {}
             Some(ordering)
                 if !unknown || matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual) =>

@@ -39,6 +39,7 @@ impl Expr {
                 self,
                 Expr::Parameter(_)
                     | Expr::Subquery(_)
+                    | Expr::OfOnlyRow { .. }
                     | Expr::Exists(_)
                     | Expr::InSubquery { .. }
                     | Expr::Quantified { .. }

@@ -66,6 +66,15 @@ pub enum Expr {
     Window(u16),
     /// The n-th subquery as a scalar.
     Subquery(u16),
+    /// A column of the only row of a subquery of several columns, or NULL where it has no row.
+    OfOnlyRow {
+        /// Its number.
+        subquery: u16,
+        /// The column.
+        column: u16,
+        /// How many columns it has.
+        columns: u16,
+    },
     /// Whether the n-th subquery has rows.
     Exists(u16),
     /// `operand [NOT] IN (n-th subquery)`.
@@ -244,7 +253,7 @@ fn coalesce<'a>(list: &'a [Expr], cx: &Context<'a>) -> Evaluated<'a> {
 fn null_if<'a>(left: &'a Expr, right: &'a Expr, cx: &Context<'a>) -> Evaluated<'a> {
     let (value, other) = (left.eval(cx)?, right.eval(cx)?);
     strict::check_pair((&value, left), (&other, right), cx)?;
-    let equal = compare::compare(&value, &other) == Some(Ordering::Equal);
+    let equal = compare::compare_two(&value, &other) == Some(Ordering::Equal);
     Ok(if equal { Value::Null } else { value })
 }
 
@@ -291,6 +300,9 @@ impl Expr {
                 Ok(cx.aggregates.get(usize::from(*index)).map_or(Value::Null, Value::borrowed))
             }
             Expr::Subquery(index) => self.scalar_subquery(*index, cx),
+            Expr::OfOnlyRow { subquery, column, columns } => {
+                self.of_only_row(*subquery, *column, *columns, cx)
+            }
             Expr::Exists(index) => {
                 let rows = cx.subqueries.get(usize::from(*index)).map_or(0, |result| result.values.len());
                 Ok(Value::truth_value(rows > 0))
@@ -506,6 +518,20 @@ impl Expr {
         }
     }
 
+    fn of_only_row<'a>(
+        &'a self,
+        subquery: u16,
+        column: u16,
+        columns: u16,
+        cx: &Context<'a>,
+    ) -> Evaluated<'a> {
+        let values = cx.subqueries.get(usize::from(subquery)).map_or(&[][..], |row| &row.values);
+        if values.len() > usize::from(columns) {
+            return Err(errors::error(errors::SUBQUERY_NO_1_ROW, &[]));
+        }
+        Ok(values.get(usize::from(column)).map_or(Value::Null, Value::borrowed))
+    }
+
     /// The same expression for one more place. It may be megabytes: what is more than a leaf is shared, not
     /// copied.
     pub fn share(&mut self) -> Expr {
@@ -516,6 +542,7 @@ impl Expr {
             | Expr::Column { .. }
             | Expr::Aggregate(_)
             | Expr::Subquery(_)
+            | Expr::OfOnlyRow { .. }
             | Expr::Exists(_)
             | Expr::Shared(_) => true,
             _ => false,
@@ -548,6 +575,7 @@ impl Expr {
     pub fn visit_subqueries(&self, see: &mut dyn FnMut(u16)) {
         self.visit(&mut |inner| {
             if let Expr::Subquery(number)
+            | Expr::OfOnlyRow { subquery: number, .. }
             | Expr::Exists(number)
             | Expr::InSubquery { subquery: number, .. }
             | Expr::Quantified { subquery: number, .. } = inner
@@ -576,6 +604,7 @@ impl Expr {
             | Expr::Aggregate(_)
             | Expr::Window(_)
             | Expr::Subquery(_)
+            | Expr::OfOnlyRow { .. }
             | Expr::Exists(_)
             | Expr::UserVariable(_)
             | Expr::SystemVariable { .. }

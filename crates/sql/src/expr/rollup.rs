@@ -4,6 +4,9 @@
 //! stands in the output, alone or inside another expression, it becomes an [`Expr::RolledUp`]; the largest
 //! matching subexpression is replaced. What stands in the argument of an aggregate is of the rows and stays
 //! as it is.
+//!
+//! A GROUP BY expression that has another value each time (`@n := @n + 1`, RAND()) is found likewise: the
+//! group keeps the value that it was made by.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -26,6 +29,8 @@ pub struct GroupKeys<'k> {
     pub keys: &'k [Expr],
     /// WITH ROLLUP: without, only GROUPING asks for them.
     pub rollup: bool,
+    /// The keys whose values groups keep, and the number of aggregates, which those follow.
+    kept: (&'k [u16], u16),
     /// What stands in several places and has been changed there, by their addresses before and after, which
     /// they keep as long as they are here.
     shared: RefCell<HashMap<*const Expr, (Arc<Expr>, Arc<Expr>)>>,
@@ -34,7 +39,12 @@ pub struct GroupKeys<'k> {
 impl<'k> GroupKeys<'k> {
     /// Nothing has been changed yet.
     pub fn new(planner: &'k Planner<'k>, keys: &'k [Expr], rollup: bool) -> GroupKeys<'k> {
-        GroupKeys { planner, keys, rollup, shared: RefCell::default() }
+        GroupKeys { planner, keys, rollup, kept: (&[], 0), shared: RefCell::default() }
+    }
+
+    /// Groups keep the values of these keys, which follow that many aggregates.
+    pub fn keeping(self, kept: &'k [u16], aggregates: u16) -> GroupKeys<'k> {
+        GroupKeys { kept: (kept, aggregates), ..self }
     }
 }
 
@@ -60,9 +70,24 @@ impl GroupKeys<'_> {
         u16::try_from(at).ok()
     }
 
+    /// What answers the value of a key that groups keep.
+    fn kept(&self, expr: &Expr) -> Option<Expr> {
+        let (kept, aggregates) = self.kept;
+        if kept.is_empty() {
+            return None;
+        }
+        let key = self.position(expr)?;
+        let at = kept.iter().position(|kept| *kept == key)?;
+        Some(Expr::Aggregate(aggregates.checked_add(u16::try_from(at).ok()?)?))
+    }
+
     /// Replaces the expressions of GROUP BY in `expr`.
     pub fn mark(&self, expr: &mut Expr) -> Result<(), SqlError> {
         self.planner.work(super::NODE_BYTES)?;
+        if let Some(kept) = self.kept(expr) {
+            *expr = kept;
+            return Ok(());
+        }
         match expr {
             Expr::RolledUp { .. } => return Ok(()),
             Expr::Shared(entry) if !self.rollup || self.position(entry).is_none() => {
@@ -123,6 +148,7 @@ pub fn for_each_child(expr: &mut Expr, change: Change<'_>) -> Result<(), SqlErro
         | Expr::Aggregate(_)
         | Expr::Window(_)
         | Expr::Subquery(_)
+        | Expr::OfOnlyRow { .. }
         | Expr::Exists(_)
         | Expr::UserVariable(_)
         | Expr::SystemVariable { .. }

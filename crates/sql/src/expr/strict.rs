@@ -269,11 +269,14 @@ fn check_constant(
         Expr::Literal(_) | Expr::Parameter(_) | Expr::UserVariable(_) => constant.eval(cx)?,
         Expr::Call(function, arguments) => match &arguments[..] {
             [text @ (Expr::Literal(_) | Expr::Parameter(_) | Expr::UserVariable(_))] => {
-                // What reads an exact number or a year refuses the text itself.
-                if [&functions::EXACT_NUMBER, &functions::FULL_YEAR]
-                    .iter()
-                    .any(|f| std::ptr::eq(*function, *f))
-                {
+                // What reads an exact number, a year, or an entry of a list refuses the text itself.
+                const READERS: [&functions::Function; 4] = [
+                    &functions::EXACT_NUMBER,
+                    &functions::FULL_YEAR,
+                    &functions::DAY_IN_LIST,
+                    &functions::SPAN_IN_LIST,
+                ];
+                if READERS.iter().any(|reader| std::ptr::eq(*function, *reader)) {
                     return constant.eval(cx).map(drop);
                 }
                 if !std::ptr::eq(*function, &functions::IN_ZONE) {
@@ -292,6 +295,16 @@ fn check_constant(
     if of_client && is_of_moments(said, columns) {
         return Ok(());
     }
+    // As MySQL a parameter beside an integer is read as one, which no blanks are.
+    if of_client
+        && cx.state.changes_strictly.get()
+        && column.kind.integer().is_some()
+        && let Value::Text(text, _) = &value
+        && (text.trim_ascii().is_empty() || !is_number(text))
+    {
+        let shown = String::from_utf8_lossy(text);
+        return Err(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&"INTEGER", &shown]));
+    }
     if cx.state.changes_strictly.get() {
         return check_beside_column(&value, (&column.kind, &column.name), cx.state);
     }
@@ -304,12 +317,22 @@ fn check_constant(
     check_day(&value, kind, cx.state)
 }
 
-/// Constant texts beside days in a SELECT: one that is no day is an error, whatever the rows are.
+/// Constant texts beside days in a query: one that is no day is an error, whatever the rows are.
 ///
 /// # Errors
-/// 1525.
+/// 1292 while rows are changed in strict mode, 1525.
 pub(crate) fn check_texts_of_days(texts: &[TextOfDay], cx: &Context<'_>) -> Result<(), SqlError> {
-    texts.iter().try_for_each(|TextOfDay { text, kind }| check_day(&text.eval(cx)?, kind, cx.state))
+    for TextOfDay { text, kind, column } in texts {
+        let value = text.eval(cx)?;
+        match &value {
+            Value::Text(text, _) if cx.state.changes_strictly.get() => {
+                let kind = if *kind == "DATE" { "date" } else { "datetime" };
+                check_moment(text, kind, column.as_deref(), cx.state)?;
+            }
+            value => check_day(value, kind, cx.state)?,
+        }
+    }
+    Ok(())
 }
 
 fn check_day(value: &Value<'_>, kind: &str, state: &SqlContext) -> Result<(), SqlError> {
@@ -329,6 +352,28 @@ fn check_day(value: &Value<'_>, kind: &str, state: &SqlContext) -> Result<(), Sq
         return Ok(());
     }
     Err(errors::error(errors::WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]))
+}
+
+/// A value that is read as a day (`date`) or moment (`datetime`).
+#[inline]
+pub(crate) fn check_text_of_moment(
+    value: &Value<'_>,
+    kind: &str,
+    state: &SqlContext,
+) -> Result<(), SqlError> {
+    match value {
+        Value::Text(text, _) if state.changes_strictly.get() => check_moment(text, kind, None, state),
+        _ => Ok(()),
+    }
+}
+
+/// A value that is read as a span.
+#[inline]
+pub(crate) fn check_text_of_span(value: &Value<'_>, state: &SqlContext) -> Result<(), SqlError> {
+    match value {
+        Value::Text(text, _) if state.changes_strictly.get() => check_span(text, None, state),
+        _ => Ok(()),
+    }
 }
 
 fn check_moment(text: &[u8], kind: &str, column: Option<&str>, state: &SqlContext) -> Result<(), SqlError> {

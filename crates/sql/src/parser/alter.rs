@@ -275,8 +275,8 @@ impl Parser<'_> {
             return Ok(Alteration::AlterDefault(name, None));
         }
         self.expect("SET")?;
-        if self.accept_any(&["VISIBLE", "INVISIBLE"]).is_some() {
-            return Err(errors::unsupported("INVISIBLE columns"));
+        if let Some(word) = self.accept_any(&["VISIBLE", "INVISIBLE"]) {
+            return Ok(Alteration::ShowColumn(name, word == "VISIBLE"));
         }
         self.expect("DEFAULT")?;
         let default = self.column_default()?;

@@ -423,6 +423,7 @@ impl Parser<'_> {
             auto_increment: serial,
             primary: false,
             unique: serial,
+            invisible: false,
             comment: String::new(),
         };
         while self.column_attribute(&mut column)? {}
@@ -478,7 +479,9 @@ impl Parser<'_> {
             self.expect("CHECK")?;
             let check = self.check(name, Some(&column.name))?;
             column.checks.push(check);
-        } else if self.accept_any(&["VISIBLE"]).is_none() {
+        } else if let Some(word) = self.accept_any(&["VISIBLE", "INVISIBLE"]) {
+            column.invisible = word == "INVISIBLE";
+        } else {
             return Ok(false);
         }
         Ok(true)

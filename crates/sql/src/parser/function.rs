@@ -193,13 +193,12 @@ impl Parser<'_> {
     fn weight_string(&mut self) -> Parsed<Expr> {
         let operand = self.expr()?;
         if self.accept_symbol(b",") {
-            // What MySQL's own tools ask.
-            self.integer()?;
+            let mut arguments = vec![operand, Expr::Integer(self.long_number()?)];
             for _ in 0..2 {
                 self.expect_symbol(b",")?;
-                self.integer()?;
+                arguments.push(Expr::Integer(self.long_number()?));
             }
-            return Err(errors::unsupported("WEIGHT_STRING with flags"));
+            return Ok(function("WEIGHT_STRING", arguments));
         }
         if !self.accept("AS") {
             return Ok(function("WEIGHT_STRING", vec![operand]));
@@ -217,6 +216,18 @@ impl Parser<'_> {
         self.expect_symbol(b")")?;
         let name = if binary { "WEIGHT_STRING AS BINARY" } else { "WEIGHT_STRING AS CHAR" };
         Ok(function(name, vec![operand, Expr::Integer(length)]))
+    }
+
+    /// An integer, or a hexadecimal literal as one.
+    fn long_number(&mut self) -> Parsed<u64> {
+        if self.current.kind != TokenKind::Hex {
+            return self.integer();
+        }
+        let token = self.advance();
+        let bytes = super::super::lexer::hex_value(self.token_bytes(token));
+        let bytes = bytes.filter(|bytes| bytes.len() <= size_of::<u64>());
+        let bytes = bytes.ok_or_else(|| self.unexpected_at(token))?;
+        Ok(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
     fn trim(&mut self) -> Parsed<Expr> {

@@ -1,5 +1,8 @@
 //! Aggregates: what they are. How they gather values is in `crates/sql/src/exec/aggregate.rs`.
 
+use untorn::types::ColumnType;
+
+use super::Source;
 use crate::expr::Expr;
 use crate::expr::types::Type;
 use crate::result::kind;
@@ -113,4 +116,16 @@ pub struct Aggregate {
     pub separator: Vec<u8>,
     /// Its type.
     pub ty: Type,
+}
+
+impl Aggregate {
+    /// The definition of the ENUM or SET column of which it answers a value.
+    pub fn members<'s>(&self, sources: &'s [Source]) -> Option<&'s ColumnType> {
+        match (self.kind, &self.arguments[..]) {
+            (AggregateKind::Min | AggregateKind::Max, [Expr::Column { source, column }]) => {
+                sources.get(usize::from(*source))?.members(*column)
+            }
+            _ => None,
+        }
+    }
 }

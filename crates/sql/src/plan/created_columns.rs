@@ -61,7 +61,7 @@ pub(super) fn column(plan: &SelectPlan, at: usize) -> ColumnDef {
         }
         _ => typed(ty),
     };
-    column.auto_increment = false;
+    (column.auto_increment, column.invisible) = (false, false);
     column
 }
 

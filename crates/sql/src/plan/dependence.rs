@@ -398,7 +398,14 @@ fn home(
 }
 
 fn is_subquery(expr: &Expr) -> bool {
-    matches!(expr, Expr::Subquery(_) | Expr::Exists(_) | Expr::InSubquery { .. } | Expr::Quantified { .. })
+    matches!(
+        expr,
+        Expr::Subquery(_)
+            | Expr::OfOnlyRow { .. }
+            | Expr::Exists(_)
+            | Expr::InSubquery { .. }
+            | Expr::Quantified { .. }
+    )
 }
 
 /// Whether columns of a unique key without NULLs are all found.

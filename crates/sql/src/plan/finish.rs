@@ -13,6 +13,7 @@ use super::outer_join::{Conditions, OuterJoin};
 use super::source::{Source, SourceKind};
 use super::{Condition, Planner, SelectPlan, Step, apply};
 use crate::ast::HintKind;
+use crate::expr::rollup::GroupKeys;
 use crate::expr::{Expr, NODE_BYTES};
 use crate::result::SqlError;
 
@@ -110,15 +111,34 @@ impl Planner<'_> {
         }
         self.use_index_order(plan);
         use_index_end(plan);
-        plan.order.iter_mut().for_each(|(expr, _)| order_by_members(expr, &plan.sources));
+        self.keep_keys(plan)?;
+        let aggregates = plan.grouping.as_ref().map_or(&[][..], |grouping| &grouping.aggregates);
+        plan.order.iter_mut().for_each(|(expr, _)| order_by_members(expr, &plan.sources, aggregates));
         if let Some(grouping) = plan.grouping.as_mut().filter(|grouping| grouping.rollup) {
             // Its groups come in the order of their keys.
-            grouping.keys.iter_mut().for_each(|key| order_by_members(key, &plan.sources));
+            grouping.keys.iter_mut().for_each(|key| order_by_members(key, &plan.sources, &[]));
         }
         plain_output(plan);
         plan.late_columns = late_columns(plan);
         plan.computed_once = computed_once(plan);
         Ok(())
+    }
+
+    /// Where GROUP BY expressions that have another value each time are shown stands what groups keep of
+    /// them, which follows their aggregates.
+    fn keep_keys(&self, plan: &mut SelectPlan) -> Result<(), SqlError> {
+        let Some(grouping) = plan.grouping.as_mut().filter(|grouping| !grouping.rollup) else {
+            return Ok(());
+        };
+        let volatile = grouping.keys.iter().zip(0..).filter(|(key, _)| key.has_volatile());
+        grouping.kept = volatile.map(|(_, at)| at).collect();
+        if grouping.kept.is_empty() {
+            return Ok(());
+        }
+        let aggregates = u16::try_from(grouping.aggregates.len()).unwrap_or(u16::MAX);
+        let groups = GroupKeys::new(self, &grouping.keys, false).keeping(&grouping.kept, aggregates);
+        let orders = plan.order.iter_mut().map(|(expr, _)| expr);
+        plan.items.iter_mut().chain(&mut grouping.having).chain(orders).try_for_each(|expr| groups.mark(expr))
     }
 
     /// The order in which the sources are read.

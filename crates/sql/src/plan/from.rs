@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use untorn::schema::KeyDef;
 
-use super::order_by_members::order_by_members;
+use super::order_by_members::read_members;
 use super::source::{Source, SourceColumn, SourceKind};
 use super::with::Around;
 use super::{Condition, Planner, SelectPlan};
@@ -53,14 +53,18 @@ pub(super) struct From<'q> {
     pub(super) changes: Option<Privileges>,
 }
 
-/// Columns (source and number) in the order in which `*` shows them.
-pub(super) type Shown = Vec<(u16, u16)>;
+/// Columns (source and number) in the order in which `*` shows them, and whether it does: an INVISIBLE one is
+/// shown once USING has merged it with another.
+pub(super) type Shown = Vec<((u16, u16), bool)>;
 
 impl Planner<'_> {
     /// All columns of a source.
     fn shown(&self, source: usize, from: &From<'_>) -> Shown {
-        let columns = from.sources.get(source).into_iter().flat_map(Source::shown);
-        columns.map(|column| (source as u16, column)).collect()
+        let columns = from.sources.get(source).into_iter().flat_map(|of| {
+            let columns = of.named().map(|(column, _)| column);
+            columns.map(move |column| ((source as u16, column), !of.is_invisible(column)))
+        });
+        columns.collect()
     }
 
     /// Adds what FROM names to the sources; what `*` shows of it.
@@ -154,8 +158,10 @@ impl Planner<'_> {
                     std::mem::swap(&mut outer_shown, &mut inner_shown);
                 }
                 let kept: HashSet<(u16, u16)> = merged.iter().map(|(left, _)| *left).collect();
-                let common = outer_shown.iter().filter(|column| kept.contains(column)).copied();
-                let rest = outer_shown.iter().chain(&inner_shown).filter(|column| !gone.contains(column));
+                let common = outer_shown.iter().filter(|(column, _)| kept.contains(column));
+                let common = common.map(|(column, _)| (*column, true));
+                let rest = outer_shown.iter().chain(&inner_shown);
+                let rest = rest.filter(|(column, _)| !gone.contains(column));
                 common.chain(rest.copied()).collect()
             }
         })
@@ -195,9 +201,9 @@ impl Planner<'_> {
                     if source.column_number(name).is_some_and(|column| source.is_merged(column)) {
                         continue;
                     }
-                    let in_left =
-                        from.sources[left.clone()].iter().any(|left| left.column_number(name).is_some());
-                    if in_left {
+                    let is_shown =
+                        |of: &Source| of.column_number(name).is_some_and(|column| !of.is_invisible(column));
+                    if from.sources[left.clone()].iter().any(is_shown) {
                         names.push(name.to_owned());
                     }
                 }
@@ -212,7 +218,9 @@ impl Planner<'_> {
                 for at in range.clone() {
                     let source = &from.sources[at];
                     match source.column_number(name) {
-                        Some(column) if !source.is_merged(column) => {
+                        Some(column)
+                            if !(source.is_merged(column) || natural && source.is_invisible(column)) =>
+                        {
                             self.require_column(source, name, Privileges::SELECT)?;
                             meaning.add((at, column));
                         }
@@ -242,9 +250,9 @@ impl Planner<'_> {
             };
             // Beside a number, an ENUM or SET is one.
             if is_number(left_source, left_column) {
-                order_by_members(&mut other, &from.sources);
+                read_members(&mut other, &from.sources);
             } else if is_number(right, right_column) {
-                order_by_members(&mut one, &from.sources);
+                read_members(&mut one, &from.sources);
             }
             let ty = |source: usize, column: u16| from.sources[source].columns[usize::from(column)].ty;
             let pair = [(one, ty(left_source, left_column)), (other, ty(right, right_column))];

@@ -190,6 +190,7 @@ impl Planner<'_> {
                 Expr::Window(number) => calls.push(usize::from(*number)),
                 Expr::Aggregate(_) => aggregate = Some(Bare::Aggregate),
                 Expr::Subquery(number)
+                | Expr::OfOnlyRow { subquery: number, .. }
                 | Expr::Exists(number)
                 | Expr::InSubquery { subquery: number, .. }
                 | Expr::Quantified { subquery: number, .. } => subqueries.push(usize::from(*number)),

@@ -106,7 +106,14 @@ impl Planner<'_> {
             }
             let ty = Type::of_column(&column.kind, true);
             let name = column.name.clone();
-            shown.push(SourceColumn { name, ty, flags: 0, shown_length: None, merged: false });
+            shown.push(SourceColumn {
+                name,
+                ty,
+                flags: 0,
+                shown_length: None,
+                merged: false,
+                invisible: false,
+            });
         }
         let kind = SourceKind::JsonTable(Box::new(JsonTable { document, rows, columns }));
         Ok(Source::new(String::new(), alias.to_owned(), alias.to_owned(), shown, kind))

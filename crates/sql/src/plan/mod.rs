@@ -51,7 +51,7 @@ use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::bind::value_type;
 use crate::expr::types::Type;
-use crate::expr::{Expr, NODE_BYTES};
+use crate::expr::{Context, Expr, NODE_BYTES, strict};
 use crate::memory::StatementCharge;
 use crate::result::{ResultColumns, SqlError};
 use access_path::Path;
@@ -110,6 +110,15 @@ pub struct Grouping {
     pub having: Option<Expr>,
     /// WITH ROLLUP: there are groups of the first keys alone, too, down to one of all rows.
     pub rollup: bool,
+    /// The keys that have another value each time: a group keeps those it was made by, and they follow its
+    /// aggregates.
+    pub kept: Vec<u16>,
+}
+
+impl Grouping {
+    fn new(keys: Vec<Expr>, aggregates: Vec<Aggregate>, having: Option<Expr>, rollup: bool) -> Grouping {
+        Grouping { keys, aggregates, having, rollup, kept: Vec::new() }
+    }
 }
 
 /// A planned SELECT.
@@ -185,9 +194,19 @@ pub struct TextOfDay {
     pub text: Expr,
     /// What it should be, as errors name it: DATE, DATETIME or TIMESTAMP.
     pub kind: &'static str,
+    /// The column, if it is one that is compared.
+    pub column: Option<String>,
 }
 
 impl SelectPlan {
+    /// Refuses constant texts beside days before the statement is executed, when it is prepared.
+    ///
+    /// # Errors
+    /// 1525.
+    pub fn check_texts_of_days(&self, state: &SqlContext) -> Result<(), SqlError> {
+        strict::check_texts_of_days(&self.texts_of_days, &Context::constant(state, &[]))
+    }
+
     /// Whether each of its rows is one of the join of its sources, and says nothing but what that has: MySQL
     /// merges such a query into the one around it.
     pub fn has_rows_of_sources(&self) -> bool {
@@ -248,6 +267,7 @@ impl SelectPlan {
                         | Expr::RolledUp { .. }
                         | Expr::Aggregate(_)
                         | Expr::Subquery(_)
+                        | Expr::OfOnlyRow { .. }
                         | Expr::Exists(_)
                         | Expr::InSubquery { .. }
                         | Expr::Quantified { .. }
@@ -619,21 +639,44 @@ impl Planner<'_> {
         Ok(Some(match statement {
             ast::Statement::Select(query) => {
                 let plan = self.select(query)?;
+                if self.explains.get() {
+                    self.check_texts_of_days()?;
+                }
                 let texts_of_days = self.texts_of_days.take();
                 Plan::Select(self.charged_plan(SelectPlan { texts_of_days, ..plan })?)
             }
-            ast::Statement::Insert(insert) => Plan::Insert(self.charged_plan(self.insert(insert)?)?),
+            ast::Statement::Insert(insert) => {
+                let mut plan = self.insert(insert)?;
+                if let Some(query) = &mut plan.query {
+                    query.texts_of_days = self.texts_of_days.take();
+                }
+                Plan::Insert(self.charged_plan(plan)?)
+            }
             ast::Statement::LoadData(load) => Plan::Load(self.charged_plan(self.load(load)?)?),
             ast::Statement::Update(update) if update.is_joined() => {
-                Plan::MultiTableChange(self.charged_plan(self.multi_table_update(update)?)?)
+                self.multi_table_plan(self.multi_table_update(update)?)?
             }
             ast::Statement::Delete(delete) if delete.is_joined() => {
-                Plan::MultiTableChange(self.charged_plan(self.multi_table_delete(delete)?)?)
+                self.multi_table_plan(self.multi_table_delete(delete)?)?
             }
             ast::Statement::Update(update) => Plan::Update(self.charged_plan(self.update(update)?)?),
             ast::Statement::Delete(delete) => Plan::Delete(self.charged_plan(self.delete(delete)?)?),
             _ => return Ok(None),
         }))
+    }
+
+    fn multi_table_plan(&self, mut plan: MultiTableChange) -> Result<Plan, SqlError> {
+        plan.query.texts_of_days = self.texts_of_days.take();
+        Ok(Plan::MultiTableChange(self.charged_plan(plan)?))
+    }
+
+    /// Refuses the constant texts beside days that it has found, of a statement that is not executed as it is
+    /// planned.
+    ///
+    /// # Errors
+    /// 1525.
+    pub fn check_texts_of_days(&self) -> Result<(), SqlError> {
+        strict::check_texts_of_days(&self.texts_of_days.borrow(), &Context::constant(self.state, &[]))
     }
 
     /// Plans INSERT into a table that is known already.

@@ -17,7 +17,7 @@ use super::dependence::Rows;
 use super::finish::Pending;
 use super::from::{From, Shown};
 use super::full_group::Grouped;
-use super::order_by_members::order_by_members;
+use super::order_by_members::read_members;
 use super::outer_join::{OuterJoin, around_mut};
 use super::source::{Source, SourceKind};
 use super::with::{Around, With};
@@ -62,6 +62,11 @@ impl Planner<'_> {
             self.state.require_any(Privileges::FILE)?;
         }
         let mut plan = self.unfinished(query, Around::default())?;
+        if let ast::Destination::Variables(names) = &query.into
+            && names.len() != plan.types.len()
+        {
+            return Err(errors::error(errors::WRONG_NUMBER_OF_COLUMNS_IN_SELECT, &[]));
+        }
         plan.into = query.into.clone();
         self.finish_pending(&mut plan)?;
         Ok(plan)
@@ -195,12 +200,18 @@ impl Planner<'_> {
         let mut plan = SelectPlan::of_items(vec![bound], vec![ty], columns);
         plan.subqueries = binder.subqueries;
         plan.into = ast::Destination::Variables(vec![into.to_owned()]);
+        plan.texts_of_days = self.texts_of_days.take();
         Ok(ValuePlan::Query(Box::new(Plan::Select(self.charged_plan(plan)?))))
     }
 
     /// LIMIT and OFFSET, bound.
     pub fn limit(&self, limit: Option<&ast::Limit>) -> Result<Option<(Expr, Option<Expr>)>, SqlError> {
         let Some(limit) = limit else { return Ok(None) };
+        for said in std::iter::once(&limit.count).chain(&limit.offset) {
+            if let ast::Expr::Parameter(index) = said {
+                self.state.parameters.note_limit(*index);
+            }
+        }
         let mut binder = Binder::new(self, &[]);
         let count = binder.bind(&limit.count)?.0;
         let offset = match &limit.offset {
@@ -293,7 +304,7 @@ impl Planner<'_> {
             grouped && needs_groups,
             select.distinct && !of_members && (!grouped || !keys.is_empty()),
         )?;
-        let grouping = grouped.then_some(Grouping { keys, aggregates, having, rollup: select.rollup });
+        let grouping = grouped.then(|| Grouping::new(keys, aggregates, having, select.rollup));
         let columns = ResultColumns::new(metas.into_inner());
         let mut plan = SelectPlan {
             sources: sources.into_inner(),
@@ -530,7 +541,8 @@ impl Planner<'_> {
             if !counts_only {
                 sources.iter().try_for_each(|source| self.require_all_columns_of_view(source))?;
             }
-            return shown.iter().try_for_each(|(at, column)| show(*at, *column));
+            let mut shown = shown.iter().filter(|(_, shown)| *shown);
+            return shown.try_for_each(|((at, column), _)| show(*at, *column));
         };
         let mut any = false;
         for (at, source) in sources.iter().enumerate() {
@@ -650,7 +662,7 @@ impl SelectPlan {
     pub fn number_member(&mut self, column: usize) {
         self.unions.iter_mut().for_each(|(_, plan)| plan.number_member(column));
         let Some(item @ Expr::Column { .. }) = self.items.get_mut(column) else { return };
-        order_by_members(item, &self.sources);
+        read_members(item, &self.sources);
         if matches!(item, Expr::MemberNumber(..)) {
             self.plain_columns = None;
         }

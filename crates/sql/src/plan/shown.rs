@@ -139,6 +139,9 @@ impl<'n> Names<'n> {
             }
             Expr::Window(number) => push(out, format_args!("<window {number}>")),
             Expr::Subquery(number) => out.push_str(&self.number(*number)),
+            Expr::OfOnlyRow { subquery, column, .. } => {
+                push(out, format_args!("{}.{}", self.number(*subquery), column + 1));
+            }
             Expr::Exists(number) => push(out, format_args!("exists{}", self.number(*number))),
             Expr::InSubquery { operand, subquery, negated } => {
                 let not = if *negated { " not in " } else { " in " };
@@ -314,6 +317,10 @@ impl<'n> Names<'n> {
             Expr::Call(function, arguments) => {
                 out.push_str(&function.name.to_ascii_lowercase());
                 self.write_list("(", arguments, ",", ")", out);
+            }
+            // All of the only row of a subquery.
+            Expr::Row(list) if let Some(Expr::OfOnlyRow { subquery, .. }) = list.first() => {
+                out.push_str(&self.number(*subquery));
             }
             Expr::Row(list) => self.write_list("(", list, ",", ")", out),
             Expr::Grouping(list) => self.write_list("grouping(", list, ",", ")", out),

@@ -32,6 +32,8 @@ pub struct SourceColumn {
     pub shown_length: Option<u32>,
     /// Merged with a column of the same name by USING or NATURAL.
     pub merged: bool,
+    /// INVISIBLE: `*` leaves it out, and so do INSERT without names of columns and NATURAL.
+    pub invisible: bool,
 }
 
 impl SourceColumn {
@@ -225,7 +227,14 @@ impl Source {
             ty.decimals = column.decimals.unwrap_or(ty.decimals);
             let without_sign = (column.unsigned && ty.kind == kind::NEWDECIMAL).then(|| ty.length - 1);
             let shown_length = column.width.map(u32::from).or_else(|| filled_width(column)).or(without_sign);
-            columns.push(SourceColumn { name: column.name.clone(), ty, flags, shown_length, merged: false });
+            columns.push(SourceColumn {
+                name: column.name.clone(),
+                ty,
+                flags,
+                shown_length,
+                merged: false,
+                invisible: column.invisible,
+            });
         }
         columns
     }
@@ -275,6 +284,33 @@ impl Source {
         }
     }
 
+    /// The definition by whose numbers a column is sorted: also that of MIN and MAX of such a column.
+    pub fn members_of_order(&self, column: u16) -> Option<&ColumnType> {
+        if let SourceKind::Derived(plan) = &self.kind
+            && plan.unions.is_empty()
+            && let Expr::Aggregate(at) = plan.items.get(usize::from(column))?.unshared()
+        {
+            return plan.grouping.as_ref()?.aggregates.get(usize::from(*at))?.members(&plan.sources);
+        }
+        self.members(column)
+    }
+
+    /// The definition of a column of a stored table, also where a derived table shows it.
+    pub fn stored_column(&self, column: u16) -> Option<&ColumnDef> {
+        match &self.kind {
+            SourceKind::Table(table) => table.0.def.columns.get(usize::from(column)),
+            SourceKind::Derived(plan) if plan.unions.is_empty() && plan.recursion.is_none() => {
+                match plan.items.get(usize::from(column))?.unshared() {
+                    Expr::Column { source, column } => {
+                        plan.sources.get(usize::from(*source))?.stored_column(*column)
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
     /// Whether this is a table of the engine itself, not a view of one.
     pub fn is_plain_table(&self) -> bool {
         matches!(self.kind, SourceKind::Table(_)) && self.mask.is_none()
@@ -291,14 +327,23 @@ impl Source {
     pub fn shown(&self) -> impl Iterator<Item = u16> + '_ {
         let of_mask = self.mask.iter().flat_map(|mask| mask.shown.iter().map(|(_, number)| *number));
         let all = if self.mask.is_some() { 0 } else { self.columns.len() as u16 };
-        of_mask.chain(0..all)
+        of_mask.chain((0..all).filter(|number| !self.columns[usize::from(*number)].invisible))
     }
 
     /// Their names.
     pub fn shown_names(&self) -> impl Iterator<Item = &str> {
         let of_mask = self.mask.iter().flat_map(|mask| mask.shown.iter().map(|(name, _)| name.as_str()));
         let all = if self.mask.is_some() { &[][..] } else { &self.columns[..] };
-        of_mask.chain(all.iter().map(|column| column.name.as_str()))
+        let shown = all.iter().filter(|column| !column.invisible);
+        of_mask.chain(shown.map(|column| column.name.as_str()))
+    }
+
+    /// The numbers and names of all columns that can be named, the INVISIBLE ones too.
+    pub fn named(&self) -> impl Iterator<Item = (u16, &str)> {
+        let of_mask = self.mask.iter().flat_map(|mask| &mask.shown);
+        let all = if self.mask.is_some() { &[][..] } else { &self.columns[..] };
+        let all = all.iter().enumerate().map(|(number, column)| (number as u16, column.name.as_str()));
+        of_mask.map(|(name, number)| (*number, name.as_str())).chain(all)
     }
 
     /// What a column is, as an expression of the source number `at`, which a computed column belongs to.
@@ -343,6 +388,12 @@ impl Source {
         let kind = &def.columns.get(usize::from(part.column))?.kind;
         let counts = kind.integer().is_some() || matches!(kind, ColumnType::Year | ColumnType::Bit { .. });
         counts.then_some(part.column)
+    }
+
+    /// Whether `*` leaves it out; a view shows what it names.
+    pub fn is_invisible(&self, column: u16) -> bool {
+        let column = self.columns.get(usize::from(column));
+        self.mask.is_none() && column.is_some_and(|column| column.invisible)
     }
 
     /// Whether this column was merged away by USING.

@@ -273,10 +273,13 @@ impl Planner<'_> {
     ) -> Result<SelectPlan, SqlError> {
         check_count(named.len() + calls.iter().filter(|call| call.window == UNNAMED).count())?;
         let mut split = Split { planner: self, results: calls.len(), values: Vec::new() };
-        plan.order.iter_mut().for_each(|(expr, _)| order_by_members(expr, &plan.sources));
+        plan.order.iter_mut().for_each(|(expr, _)| order_by_members(expr, &plan.sources, &[]));
         for call in &mut calls {
             let order = call.order.iter_mut().map(|(expr, _)| expr);
-            call.partition.iter_mut().chain(order).for_each(|expr| order_by_members(expr, &plan.sources));
+            call.partition
+                .iter_mut()
+                .chain(order)
+                .for_each(|expr| order_by_members(expr, &plan.sources, &[]));
             call.exprs_mut().try_for_each(|expr| split.split(expr))?;
         }
         let mut items = std::mem::take(&mut plan.items);

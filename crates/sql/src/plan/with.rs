@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use untorn::schema::ColumnDef;
 
 use super::created_columns::typed;
-use super::order_by_members::order_by_members;
+use super::order_by_members::read_members;
 use super::source::{Source, SourceColumn, SourceKind};
 use super::{Planner, SelectPlan};
 use crate::ast;
@@ -236,7 +236,7 @@ impl Planner<'_> {
             }
             let filled = u16::try_from(made.len()).ok().and_then(|column| kind.filled(column));
             let (flags, shown_length) = filled.unwrap_or_default();
-            made.push(SourceColumn { name, ty, flags, shown_length, merged: false });
+            made.push(SourceColumn { name, ty, flags, shown_length, merged: false, invisible: false });
         }
         Ok(Source::new(String::new(), alias.to_owned(), alias.to_owned(), made, kind))
     }
@@ -254,7 +254,7 @@ fn read_numbers(item: &mut Expr, ty: Type, sources: &[Source]) {
         let bits = std::mem::replace(item, Expr::Literal(Value::Null));
         *item = number_of_bits((bits, ty)).0;
     } else {
-        order_by_members(item, sources);
+        read_members(item, sources);
     }
 }
 
@@ -321,6 +321,7 @@ impl Itself<'_> {
                 flags: 0,
                 shown_length: None,
                 merged: false,
+                invisible: false,
             })
             .collect();
         let kind = SourceKind::Recursion(self.number);

@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use untorn::types::{Collation, ColumnType, Date, DateTime};
+use untorn::types::{Collation, Date, DateTime, Time};
 
 use super::json::{binary, compared};
 use super::temporal::Today;
@@ -71,24 +71,24 @@ fn compare_temporal(left: &Value<'_>, right: &Value<'_>) -> Ordering {
     moment(left).cmp(&moment(right))
 }
 
-/// [`compare`] as `=` and its like do it: a text that is a day is no span, so it and a span are two texts.
+/// [`compare`] as `=` and its like do it: a text that is a day, or not a span as a whole, is none, so it and
+/// a span are two texts.
 pub fn compare_two(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
-    span_and_day(left, right).or_else(|| compare(left, right))
-}
-
-fn span_and_day(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
     match (left, right) {
-        (Value::Time(..), Value::Text(text, rule)) if temporal::is_only_day(text) => {
-            Some(collation::compare(&left.to_text(), text, *rule))
+        (Value::Time(span, _), Value::Text(text, rule)) => Some(span_and_text(*span, left, (text, *rule))),
+        (Value::Text(text, rule), Value::Time(span, _)) => {
+            Some(span_and_text(*span, right, (text, *rule)).reverse())
         }
-        (Value::Text(..), Value::Time(..)) => span_and_day(right, left).map(Ordering::reverse),
-        _ => None,
+        _ => compare(left, right),
     }
 }
 
-/// Whether a text is a day where a column has spans.
-pub fn is_day_beside_span(value: &Value<'_>, kind: &ColumnType) -> bool {
-    matches!((value, kind), (Value::Text(text, _), ColumnType::Time { .. }) if temporal::is_only_day(text))
+fn span_and_text(span: Time, said: &Value<'_>, (text, rule): (&[u8], Collation)) -> Ordering {
+    let read = temporal::parse_time(text, Today::default()).filter(|(.., cut)| !cut);
+    match read.filter(|_| !temporal::is_only_day(text)) {
+        Some((other, ..)) => temporal::time_micros(span).cmp(&temporal::time_micros(other)),
+        None => collation::compare(&said.to_text(), text, rule),
+    }
 }
 
 /// A number is the date or time that it spells, if it spells one.
@@ -111,7 +111,7 @@ fn key(value: DateTime) -> (Date, u8, u8, u8, u32) {
 pub fn null_safe_equal(left: &Value<'_>, right: &Value<'_>) -> bool {
     match (left.is_null(), right.is_null()) {
         (true, true) => true,
-        (false, false) => compare(left, right) == Some(Ordering::Equal),
+        (false, false) => compare_two(left, right) == Some(Ordering::Equal),
         _ => false,
     }
 }

@@ -80,6 +80,11 @@ impl UnicodeRule {
         }
     }
 
+    /// How many levels its weights have.
+    pub fn level_count(self) -> usize {
+        self.levels().len()
+    }
+
     /// Whether the end of a text counts as spaces.
     pub fn pads(self) -> bool {
         matches!(self, UnicodeRule::Version520) || self.is_like_400()

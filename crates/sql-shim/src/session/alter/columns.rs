@@ -65,20 +65,21 @@ impl Session {
             let origin = Some(at as u16);
             let mut kept = Column { def: old.clone(), origin, said: false };
             let mut place = None;
-            for (clause, change) in changes.iter().enumerate() {
-                match change {
-                    Alteration::ChangeColumn { name, column, position, .. } if is_it(name) && !kept.said => {
+            if let Some(clause) = clause_of(changes, &old.name) {
+                used[clause] = true;
+                match &changes[clause] {
+                    Alteration::ChangeColumn { column, position, .. } => {
                         kept = Column { def: self.column_definition(column, rule)?, origin, said: true };
                         place = position.as_ref().map(|_| clause);
                     }
-                    Alteration::RenameColumn(from, to) if is_it(from) => kept.def.name.clone_from(to),
-                    Alteration::AlterDefault(name, default) if is_it(name) => {
+                    Alteration::RenameColumn(_, to) => kept.def.name.clone_from(to),
+                    Alteration::AlterDefault(_, default) => {
                         self.set_default(&old.name, default.as_ref(), &mut kept.def)?;
                         kept.def.without_default = default.is_none() && kept.def.nullable;
                     }
-                    _ => continue,
+                    Alteration::ShowColumn(_, visible) => kept.def.invisible = !visible,
+                    _ => {}
                 }
-                used[clause] = true;
             }
             match place {
                 Some(clause) => moved.push((clause, kept)),
@@ -111,9 +112,9 @@ impl Session {
                     (errors::error(errors::CANT_DROP_FIELD_OR_KEY, &[name]), *if_exists)
                 }
                 Alteration::ChangeColumn { name, if_exists, .. } => (unknown(name, &table.name), *if_exists),
-                Alteration::RenameColumn(name, _) | Alteration::AlterDefault(name, _) => {
-                    (unknown(name, &table.name), false)
-                }
+                Alteration::RenameColumn(name, _)
+                | Alteration::AlterDefault(name, _)
+                | Alteration::ShowColumn(name, _) => (unknown(name, &table.name), false),
                 _ => continue,
             };
             match missing {
@@ -199,6 +200,21 @@ impl Session {
         schema::sort_checks(&mut checks);
         Ok(checks)
     }
+}
+
+/// The clause that says what becomes of a column that is not dropped. As in MySQL there is one: the first
+/// CHANGE or MODIFY, or else the first that says something else of it. What more is said of the column finds
+/// none of its name.
+fn clause_of(changes: &[Alteration], column: &str) -> Option<usize> {
+    let is_it = |name: &str| name.eq_ignore_ascii_case(column);
+    let redefines =
+        |change: &Alteration| matches!(change, Alteration::ChangeColumn { name, .. } if is_it(name));
+    let alters = |change: &Alteration| {
+        matches!(change, Alteration::RenameColumn(name, _)
+            | Alteration::AlterDefault(name, _)
+            | Alteration::ShowColumn(name, _) if is_it(name))
+    };
+    changes.iter().position(redefines).or_else(|| changes.iter().position(alters))
 }
 
 /// Whether it is the name of a column that a functional key part has for itself.

@@ -181,7 +181,8 @@ impl Session {
         let descending = part.descending;
         let bytes = part.text_bytes();
         let statement = query::statement(name, read, &table, &order, part);
-        let mut keeper = KeyKeeper::new(out, table.def.visible_columns().len(), order.kinds());
+        let shown = table.def.visible_columns().iter().filter(|column| !column.invisible).count();
+        let mut keeper = KeyKeeper::new(out, shown, order.kinds());
         let outcome = self.read_rows(statement, bytes, &mut keeper).await?;
         let (rows, last) = keeper.finish();
         let place = match last {

@@ -317,7 +317,8 @@ pub(super) fn statement(
     let columns: Vec<Compared> =
         order.columns.iter().map(|of| (compared(of), of.def.nullable, of.descending)).collect();
     let shown = |expr: Expr, text: &str| SelectItem::Expr { expr, alias: None, text: text.to_owned() };
-    let visible = table.def.visible_columns().iter().map(|def| shown(column(def), &def.name));
+    let visible = table.def.visible_columns().iter().filter(|def| !def.invisible);
+    let visible = visible.map(|def| shown(column(def), &def.name));
     let kept = columns.iter().map(|(expr, ..)| shown(expr.clone(), "key"));
     let bound = match part.bound {
         Bound::All => None,

@@ -84,15 +84,7 @@ pub(super) fn create_statement(table: &Table, mode: u64) -> String {
             }
             None => {}
         }
-        if column.on_update_now {
-            line.push_str(&format!(" ON UPDATE {now}"));
-        }
-        if column.auto_increment {
-            line.push_str(" AUTO_INCREMENT");
-        }
-        if !column.comment.is_empty() {
-            line.push_str(&format!(" COMMENT {}", quoted(&column.comment)));
-        }
+        push_last_attributes(column, &mut line);
         lines.push(line);
     }
     for key in &table.def.keys {
@@ -160,4 +152,20 @@ fn is_default_in_mysql(rule: Collation) -> bool {
 /// Whether a column of this type is shown with the default NULL that it has: TEXT and BLOB are not.
 fn shows_null(kind: &ColumnType) -> bool {
     !kind.is_blob() || *kind == ColumnType::Json
+}
+
+/// What is said of a column behind its default.
+fn push_last_attributes(column: &untorn::schema::ColumnDef, line: &mut String) {
+    if column.on_update_now {
+        line.push_str(&format!(" ON UPDATE {}", current_timestamp(column)));
+    }
+    if column.auto_increment {
+        line.push_str(" AUTO_INCREMENT");
+    }
+    if column.invisible {
+        line.push_str(" /*!80023 INVISIBLE */");
+    }
+    if !column.comment.is_empty() {
+        line.push_str(&format!(" COMMENT {}", quoted(&column.comment)));
+    }
 }

@@ -14,8 +14,10 @@ use super::beside_numbers::between_numbers;
 use super::beside_texts::spans_among_texts;
 use super::beside_years::{beside_year, year_of_moment};
 use super::collation::in_bytes;
-use super::common_type::{converted, number_of_bits};
+use super::common_type::{converted, number_of_bits, year_as_text};
 use super::function_types::check_path;
+use super::large_integers::beside_text;
+use super::lists_of_moments::of_one_kind;
 use super::{Binder, Bound, collation};
 use crate::ast::{self, CastType};
 use crate::expr::types::{Derivation, Type, cast_type};
@@ -252,7 +254,7 @@ fn wanted(binder: &Binder<'_, '_>, function: &str, at: usize, argument: Bound) -
             number_in_text(binder.as_number(argument), &functions::INTEGER_IN_TEXT)
         }
         "CRC32" => as_shown(argument),
-        "WEIGHT_STRING" | "WEIGHT_STRING AS CHAR" => binder.weighed(argument),
+        "WEIGHT_STRING" | "WEIGHT_STRING AS CHAR" if at == 0 => binder.weighed(argument),
         "WEIGHT_STRING AS BINARY" if at == 0 => as_text(binder.filled(as_shown(argument))),
         name if argument.1.kind == kind::YEAR && functions::is_of_days(name) => of_days(argument),
         // Of a number, whatever ZEROFILL shows of it.
@@ -360,7 +362,7 @@ fn as_bytes((expr, ty): Bound) -> Bound {
     (Expr::Cast(Box::new(expr), CastType::Binary { length: None }), bytes)
 }
 
-fn as_moment((expr, ty): Bound, target: CastType) -> Bound {
+pub(super) fn as_moment((expr, ty): Bound, target: CastType) -> Bound {
     let to = Type { nullable: true, ..cast_type(&target) };
     if is_number(ty) {
         let day = Expr::Call(&functions::MOMENT_OF_NUMBER, vec![expr]);
@@ -453,9 +455,19 @@ fn among_extremes(operands: Vec<Bound>) -> Vec<Bound> {
     operands.into_iter().map(|operand| as_moment(operand, target.clone())).collect()
 }
 
+/// Whether FIELD compares texts with each other.
+fn are_texts(operands: &[Bound]) -> bool {
+    let text = |ty: Type| collation::counts(ty) || ty.is_temporal();
+    let null = |ty: Type| ty.kind == kind::NULL;
+    operands.iter().all(|(_, ty)| text(*ty) || null(*ty)) && operands.iter().any(|(_, ty)| text(*ty))
+}
+
 impl Binder<'_, '_> {
-    /// A column with ZEROFILL as it is shown.
+    /// A column with ZEROFILL, or a YEAR, as it is shown.
     pub(super) fn filled(&self, (expr, ty): Bound) -> Bound {
+        if ty.kind == kind::YEAR {
+            return year_as_text((expr, ty));
+        }
         // One with digits behind its point is a number of those already.
         let shown = match &expr {
             Expr::Cast(inner, CastType::Decimal { .. }) => inner,
@@ -482,6 +494,7 @@ impl Binder<'_, '_> {
             "NULLIF" => {
                 let arguments = match <[Bound; 2]>::try_from(arguments) {
                     Ok([one, other]) => {
+                        let other = if is_number(one.1) { self.as_number(other) } else { other };
                         let types = (one.1, other.1);
                         beside_exact([beside_year(types.1, one), beside_year(types.0, other)]).into()
                     }
@@ -489,12 +502,10 @@ impl Binder<'_, '_> {
                 };
                 collation::under_one("nullif", arguments)
             }
-            "FIELD" if arguments.iter().all(|(_, ty)| collation::counts(*ty) || ty.is_temporal()) => {
-                collation::under_that_at(
-                    0,
-                    arguments.into_iter().map(|text| self.as_own_text(text)).collect(),
-                )
-            }
+            "FIELD" if are_texts(&arguments) => collation::under_that_at(
+                0,
+                arguments.into_iter().map(|text| self.as_own_text(text)).collect(),
+            ),
             "FIELD" if arguments.iter().all(|(_, ty)| ty.is_integer()) => {
                 let first = arguments.first().map_or(Type::NULL, |(_, ty)| *ty);
                 Ok(arguments.into_iter().map(|argument| with_sign_of(first, argument)).collect())
@@ -587,6 +598,7 @@ impl Binder<'_, '_> {
         match &expr {
             _ if !ty.is_text() => self.as_integer((expr, ty)),
             Expr::Case { .. } if ty.unsigned => chosen_as_number((expr, ty)),
+            chosen if self.chooses_members(chosen) => self.number_of_chosen((expr, ty)),
             Expr::Subquery(at) if self.subqueries.get(usize::from(*at)).is_some_and(of_query) => {
                 (Expr::Call(&functions::MOMENT_NUMBER, vec![expr]), number)
             }
@@ -601,23 +613,20 @@ impl Binder<'_, '_> {
         match (&expr, ty.kind) {
             (_, kind::BIT) => number_of_bits((expr, ty)),
             (Expr::Literal(_), _) => literal_as_number((expr, ty)),
-            (_, kind::ENUM | kind::SET) => {
-                let column = self.source_column(&expr);
-                match column.and_then(|(source, column)| source.members(column)) {
-                    Some(members) => {
-                        let members = Arc::new(members.clone());
-                        let number = Type { nullable: ty.nullable, ..Type::UINT };
-                        (Expr::MemberNumber(Box::new(expr), members), number)
-                    }
-                    None => (expr, ty),
+            (_, kind::ENUM | kind::SET) => match self.members(&expr) {
+                Some(members) => {
+                    let members = Arc::new(members.clone());
+                    let number = Type { nullable: ty.nullable, ..Type::UINT };
+                    (Expr::MemberNumber(Box::new(expr), members), number)
                 }
-            }
+                None => (expr, ty),
+            },
             _ => (expr, ty),
         }
     }
 
     /// The column of a source, of this query or of one around it.
-    fn source_column(&self, column: &Expr) -> Option<(&Source, u16)> {
+    pub(super) fn source_column(&self, column: &Expr) -> Option<(&Source, u16)> {
         match column {
             Expr::Column { source, column } => Some((self.sources.get(usize::from(*source))?, *column)),
             Expr::Outer(number) => self.around.outer?.source_column(*number),
@@ -732,10 +741,13 @@ impl Binder<'_, '_> {
                 _ => operands.len(),
             };
             let number = |(at, operand)| match at < counted {
+                _ if operation == "like" => self.bytes_as_number(operand),
                 true => self.as_number(operand),
                 false => self.as_integer(operand),
             };
             operands = operands.into_iter().enumerate().map(number).collect();
+            let text = operation != "like" && collation::counts(operands[0].1);
+            operands = operands.into_iter().map(|operand| beside_text(text, operand)).collect();
         }
         if let Some((_, year)) = operands.iter().find(|(_, ty)| ty.kind == kind::YEAR) {
             let year = *year;
@@ -757,7 +769,7 @@ impl Binder<'_, '_> {
             ))));
         }
         if operation == "in" {
-            operands = texts_among_moments(operands);
+            operands = of_one_kind(operands);
         }
         collation::under_one(operation, operands)
     }

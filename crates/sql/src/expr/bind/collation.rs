@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use untorn::types::{Charset, Collation};
 
+use super::common_type::year_as_text;
 use super::literals::text_literal;
 use super::{Binder, Bound};
 use crate::ast;
@@ -550,7 +551,7 @@ impl Binder<'_, '_> {
         arguments: Vec<Bound>,
         ty: Type,
     ) -> Result<(Vec<Expr>, Type), SqlError> {
-        let arguments = joinable(arguments)?;
+        let arguments = joinable(arguments.into_iter().map(year_as_text).collect())?;
         let bytes = arguments.iter().any(|(_, ty)| counts(*ty) && ty.collation == Collation::Binary);
         let arguments: Vec<Bound> = match bytes {
             true => arguments.into_iter().map(in_bytes).collect(),

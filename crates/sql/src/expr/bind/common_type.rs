@@ -10,9 +10,10 @@ use untorn::types::{Collation, ColumnType};
 use super::Bound;
 use super::collation::{check_literals, collated, counts, joined};
 use crate::ast::CastType;
-use crate::expr::Expr;
 use crate::expr::types::{Derivation, Type};
+use crate::expr::{Expr, functions};
 use crate::result::{SqlError, kind};
+use crate::value::Value;
 
 impl Type {
     /// A type that both values fit.
@@ -92,6 +93,16 @@ impl Type {
     }
 }
 
+/// A YEAR where a text is wanted: four digits, of year 0 as well.
+pub(super) fn year_as_text((expr, ty): Bound) -> Bound {
+    if ty.kind != kind::YEAR {
+        return (expr, ty);
+    }
+    let digits = Expr::Literal(Value::Int(4));
+    let text = Type { nullable: ty.nullable, ..Type::text(4) };
+    (Expr::Call(&functions::ZERO_FILLED, vec![expr, digits]), text)
+}
+
 /// A value of one type among those of a union of types.
 pub fn converted((expr, from): Bound, to: Type) -> Expr {
     if from.kind == kind::BIT && to.kind != kind::BIT {
@@ -124,6 +135,12 @@ pub fn fitting(bound: Bound, to: Type) -> Result<Expr, SqlError> {
         check_literals(to.collation, std::iter::once((&bound.0, &bound.1)))?;
     }
     Ok(converted(bound, to))
+}
+
+/// What is chosen among values of several types, as [`fitting`]. A YEAR among texts is the text of four
+/// digits, where a UNION makes a text of its number.
+pub(super) fn chosen(bound: Bound, to: Type) -> Result<Expr, SqlError> {
+    fitting(if to.is_text() { year_as_text(bound) } else { bound }, to)
 }
 
 /// The number that the bits of a BIT are.

@@ -10,7 +10,10 @@ pub mod collation;
 pub mod common_type;
 mod function_types;
 mod json_value;
+mod large_integers;
+mod lists_of_moments;
 mod literals;
+mod members;
 mod names;
 mod operators;
 mod own_text;
@@ -20,6 +23,7 @@ pub mod window;
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use untorn::types::Collation;
 
@@ -27,7 +31,7 @@ use super::functions;
 use super::rollup::GROUPING_ARGUMENTS_MAX;
 use super::select_list::SelectList;
 use super::types::{Derivation, Type};
-use super::{Context, Expr, NODE_BYTES};
+use super::{Context, Expr, NODE_BYTES, ValueSet};
 use crate::ast;
 use crate::errors;
 use crate::plan::aggregate::{Aggregate, AggregateKind};
@@ -41,7 +45,7 @@ use crate::value::Value;
 use coercion::{as_shown, is_number};
 pub(crate) use coercion::{is_number as is_type_of_numbers, literal_as_number};
 use collation::collated;
-use common_type::{conversion, converted, fitting, in_variable};
+use common_type::{chosen, conversion, converted, in_variable};
 use function_types::{null_by_type, type_of_call, with_six_digits};
 pub use literals::value_type;
 use literals::{decimal_literal, integer_literal, temporal_value};
@@ -199,7 +203,9 @@ impl<'p, 'a> Binder<'p, 'a> {
                 (Expr::IsTruth { operand, truth: *truth, negated: *negated }, Type::BOOL.not_null())
             }
             ast::Expr::Between { operand, low, high, negated } => {
+                let said = [&**operand, &**low, &**high];
                 let operands = vec![self.bind(operand)?, self.bind(low)?, self.bind(high)?];
+                self.note_among(&said, &operands);
                 let [operand, low, high] = <[Bound; 3]>::try_from(self.comparable("between", operands)?)
                     .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"three are not three"]))?
                     .map(|(expr, _)| Box::new(expr));
@@ -209,13 +215,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                 (self.in_list(operand, list, *negated)?, Type::BOOL)
             }
             ast::Expr::InConstants { operand, constants, negated } => {
-                let mut operand = self.bind(operand)?;
-                if constants.is_integers() {
-                    operand = self.as_number(operand);
-                }
-                let (operand, constants) = self.among(operand, constants)?;
-                let operand = Box::new(operand);
-                (Expr::InConstants { operand, constants, negated: *negated }, Type::BOOL)
+                (self.in_constants(operand, constants, *negated)?, Type::BOOL)
             }
             ast::Expr::InQuery { operand, query, negated } => self.in_query(operand, query, *negated)?,
             ast::Expr::Quantified { operator, operand, query, all } => {
@@ -312,24 +312,91 @@ impl<'p, 'a> Binder<'p, 'a> {
         Ok(bound.into_inner())
     }
 
+    /// A condition is a boolean of JSON beside a document, as by `=`.
+    fn document_in_list(
+        &mut self,
+        (operand, mut first): (&ast::Expr, Bound),
+        list: &[ast::Expr],
+        negated: bool,
+    ) -> Result<Expr, SqlError> {
+        let mut equalities = self.planner.elsewhere(Vec::with_capacity(list.len()));
+        for said in list {
+            let (again, item) = ((first.0.share(), first.1), self.bind(said)?);
+            let (left, right) = self.beside(ast::BinaryOperator::Equal, (operand, said), again, item)?;
+            let (left, right) = (Box::new(left.0), Box::new(right.0));
+            equalities.push(Expr::Compare(ast::BinaryOperator::Equal, left, right));
+        }
+        Ok(any_of(equalities.into_inner(), negated))
+    }
+
+    fn in_constants(
+        &mut self,
+        operand: &ast::Expr,
+        constants: &Arc<ValueSet>,
+        negated: bool,
+    ) -> Result<Expr, SqlError> {
+        let mut operand = self.bind(operand)?;
+        if constants.is_integers() {
+            operand = self.as_number(operand);
+        }
+        if lists_of_moments::texts_apart(&operand, constants) {
+            let entry = |value: &Value<'static>| (Expr::Literal(value.clone()), value_type(value));
+            let operands = std::iter::once(operand).chain(constants.values.iter().map(entry));
+            let mut operands = lists_of_moments::of_one_kind(operands.collect()).into_iter();
+            let operand = operands.next().map_or(Expr::Literal(Value::Null), |(operand, _)| operand);
+            let list = operands.map(|(entry, _)| entry).collect();
+            return Ok(Expr::InList { operand: Box::new(operand), list, negated });
+        }
+        let (operand, constants) = self.among(operand, constants)?;
+        Ok(Expr::InConstants { operand: Box::new(operand), constants, negated })
+    }
+
+    /// A row, or the only row of a subquery, among rows.
+    fn row_in_rows(
+        &mut self,
+        operand: &ast::Expr,
+        list: &[ast::Expr],
+        negated: bool,
+    ) -> Result<Option<Expr>, SqlError> {
+        let first = match (operand, list) {
+            (ast::Expr::Row(row), _) if rows_of(list, row.len()).is_some() => self.bound_list(row)?,
+            (ast::Expr::Subquery(query), [ast::Expr::Row(row), ..]) if rows_of(list, row.len()).is_some() => {
+                self.only_row_in_parts(query)?
+            }
+            _ => return Ok(None),
+        };
+        let rows = rows_of(list, first.len());
+        let rows = rows.ok_or_else(|| errors::error(errors::OPERAND_COLUMNS, &[&first.len()]))?;
+        self.in_rows(first, rows, negated).map(Some)
+    }
+
+    /// A row among others of as many values.
+    fn in_rows(
+        &mut self,
+        first: Vec<Bound>,
+        rows: Vec<&[ast::Expr]>,
+        negated: bool,
+    ) -> Result<Expr, SqlError> {
+        let rows = rows.into_iter().map(|row| self.bound_list(row)).collect::<Result<_, _>>()?;
+        let row = |items: Vec<Bound>| Expr::Row(items.into_iter().map(|(expr, _)| expr).collect());
+        let mut rows = collation::rows_under_one(first, rows)?.into_iter().map(row);
+        let operand = rows.next().unwrap_or(Expr::Literal(Value::Null));
+        Ok(Expr::InList { operand: Box::new(operand), list: rows.collect(), negated })
+    }
+
     fn in_list(&mut self, operand: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr, SqlError> {
         let made = |operand, list| Expr::InList { operand: Box::new(operand), list, negated };
-        if let (ast::Expr::Row(_), [only]) = (operand, list) {
+        if let (ast::Expr::Row(_), [only]) | (ast::Expr::Subquery(_), [only @ ast::Expr::Row(_)]) =
+            (operand, list)
+        {
             // One row is compared as by `=`, where numbers are beside their ENUM; of several only texts are.
             let equal = self.binary(ast::BinaryOperator::Equal, operand, only)?.0;
             return Ok(any_of(vec![equal], negated));
         }
-        if let ast::Expr::Row(row) = operand
-            && let Some(rows) = rows_of(list, row.len())
-        {
-            let first = self.bound_list(row)?;
-            let rows = rows.into_iter().map(|row| self.bound_list(row)).collect::<Result<_, _>>()?;
-            let row = |items: Vec<Bound>| Expr::Row(items.into_iter().map(|(expr, _)| expr).collect());
-            let mut rows = collation::rows_under_one(first, rows)?.into_iter().map(row);
-            let operand = rows.next().unwrap_or(Expr::Literal(Value::Null));
-            return Ok(made(operand, rows.collect()));
+        if let Some(among) = self.row_in_rows(operand, list, negated)? {
+            return Ok(among);
         }
-        let mut first = self.bind(operand)?;
+        let first = self.bind(operand)?;
         for item in list {
             if let ast::Expr::Parameter(index) = item {
                 self.planner.state.parameters.note_members(*index, first.1);
@@ -337,15 +404,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         }
         let is_document = first.1.kind == kind::JSON && !first.0.has_volatile();
         if is_document && list.iter().any(ast::Expr::is_condition) {
-            // A condition is a boolean of JSON beside a document, as by `=`.
-            let mut equalities = self.planner.elsewhere(Vec::with_capacity(list.len()));
-            for said in list {
-                let (again, item) = ((first.0.share(), first.1), self.bind(said)?);
-                let (left, right) = self.beside(ast::BinaryOperator::Equal, (operand, said), again, item)?;
-                let (left, right) = (Box::new(left.0), Box::new(right.0));
-                equalities.push(Expr::Compare(ast::BinaryOperator::Equal, left, right));
-            }
-            return Ok(any_of(equalities.into_inner(), negated));
+            return self.document_in_list((operand, first), list, negated);
         }
         if let ([only], kind::DATE | kind::DATETIME | kind::TIMESTAMP | kind::TIME) = (list, first.1.kind)
             && !matches!(only, ast::Expr::Binary(_) | ast::Expr::Row(_))
@@ -356,23 +415,30 @@ impl<'p, 'a> Binder<'p, 'a> {
             if !is_number(item.1) && first.1.kind != kind::TIME {
                 return Ok(made(first.0, vec![item.0]));
             }
-            let (left, right) = self.beside(ast::BinaryOperator::Equal, (operand, only), first, item)?;
-            let (left, right) = (Box::new(left.0), Box::new(right.0));
-            return Ok(any_of(vec![Expr::Compare(ast::BinaryOperator::Equal, left, right)], negated));
+            return self.equals_one(vec![first, item], (operand, only), negated);
         }
         let of_numbers = is_number(first.1) || coercion::may_be_number(&first);
         if !first.1.is_text() && !of_numbers && !list.iter().any(|item| matches!(item, ast::Expr::Binary(_)))
         {
             let lifted = self.is_lifted();
-            let items = self.bound_list(list)?.into_iter();
-            let items = items.map(|item| beside_numbers::among_days(lifted, &first, item).0).collect();
+            let mut operands = vec![first];
+            operands.extend(self.bound_list(list)?);
+            self.note_among(&[operand], &operands);
+            let mut operands = lists_of_moments::of_one_kind(operands).into_iter();
+            let first = operands.next().unwrap_or((Expr::Literal(Value::Null), Type::NULL));
+            let items = operands.map(|item| beside_numbers::among_days(lifted, &first, item).0).collect();
             return Ok(made(first.0, items));
         }
         let mut operands = vec![first];
         for item in list {
             operands.push(self.bind(item)?);
         }
+        self.note_among(&[operand], &operands);
         beside_years::year_among_texts(&mut operands);
+        operands = self.moments_among_numbers(operands);
+        if let ([_, (_, Type { kind: kind::TIME, .. })], [said]) = (&operands[..], list) {
+            return self.equals_one(operands, (operand, said), negated);
+        }
         if coercion::depends_on_the_other(&operands) {
             let mut equalities: Vec<Expr> = Vec::with_capacity(list.len());
             let mut first = operands.remove(0);
@@ -450,8 +516,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             return Ok(bound);
         }
         let mut bound = self.planner.elsewhere(Vec::with_capacity(arguments.len()));
-        let mut types = Vec::with_capacity(arguments.len());
-        let mut of_bytes = false;
+        let (mut types, mut of_bytes) = (Vec::with_capacity(arguments.len()), false);
         for (at, argument) in arguments.iter().enumerate() {
             let mut bound_argument = self.bind(argument)?;
             if functions::json::takes_value(name, at) {
@@ -462,6 +527,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             bound.push(expr);
             types.push(ty);
         }
+        self.note_arguments(name, arguments, &types);
         let first = types.first().copied().unwrap_or(Type::NULL);
         let arguments = bound.into_inner().into_iter().zip(types).collect();
         let (mut bound, types): (Vec<_>, Vec<_>) = self.together(name, arguments)?.into_iter().unzip();
@@ -469,15 +535,15 @@ impl<'p, 'a> Binder<'p, 'a> {
         match (name.as_str(), bound.len()) {
             ("COALESCE" | "IFNULL" | "NVL", _) => {
                 let nullable = types.iter().all(|ty| ty.nullable);
-                let bound = bound.into_iter().zip(types).map(|bound| fitting(bound, united));
+                let bound = bound.into_iter().zip(types).map(|bound| chosen(bound, united));
                 return Ok((Expr::Coalesce(bound.collect::<Result<_, _>>()?), Type { nullable, ..united }));
             }
-            ("NULLIF", 2) => return Ok(coercion::null_if(bound, [types[0], types[1]], first)),
+            ("NULLIF", 2) => return Ok(self.null_if(bound, [types[0], types[1]], first)),
             ("IF", 3) => {
                 let ty = types[1].union(types[2]);
-                let otherwise = Box::new(fitting((bound.remove(2), types[2]), ty)?);
+                let otherwise = Box::new(chosen((bound.remove(2), types[2]), ty)?);
                 let when = self.chooser((bound.remove(0), types[0]));
-                let whens = vec![(when, fitting((bound.remove(0), types[1]), ty)?)];
+                let whens = vec![(when, chosen((bound.remove(0), types[1]), ty)?)];
                 let ty = coercion::chosen_among(&types[1..], ty);
                 return Ok((Expr::Case { operand: None, whens, otherwise }, ty));
             }

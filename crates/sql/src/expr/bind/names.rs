@@ -182,6 +182,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             found |= match part {
                 Expr::Column { .. } | Expr::Outer(_) | Expr::Aggregate(_) | Expr::RolledUp { .. } => true,
                 Expr::Subquery(number)
+                | Expr::OfOnlyRow { subquery: number, .. }
                 | Expr::Exists(number)
                 | Expr::InSubquery { subquery: number, .. }
                 | Expr::Quantified { subquery: number, .. } => {
@@ -297,8 +298,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         let source = &self.sources[usize::from(source)];
         let name = &source.columns[usize::from(column)].name;
         let missing = || errors::error(errors::FIELD_HAS_NO_DEFAULT, &[name]);
-        let def = source.engine_table().and_then(|table| table.def.columns.get(usize::from(column)));
-        let def = def.ok_or_else(missing)?;
+        let def = source.stored_column(column).ok_or_else(missing)?;
         let zone = self.planner.state.time_zone_offset();
         let value = match self.planner.default_of(def, self.sources)? {
             ColumnDefault::Stored(bytes) => stored_values::decode(&bytes, &def.kind, zone).into_owned(),

@@ -8,7 +8,8 @@ use super::beside_years::{beside_year, year_of_moment};
 use super::coercion::{
     as_part, as_shown, as_text, beside_exact, beside_moment, is_number, may_be_number, of_days, with_sign_of,
 };
-use super::common_type::fitting;
+use super::common_type::chosen;
+use super::large_integers::{beside_text, constants_as_doubles};
 use super::{Binder, Bound, coercion, collation, value_type};
 use crate::ast::text::symbol;
 use crate::ast::{self, BinaryOperator, UnaryOperator};
@@ -122,6 +123,9 @@ impl Binder<'_, '_> {
                     (ast::Expr::Subquery(query), ast::Expr::Row(row)) => {
                         (self.only_row(query, row.len())?, self.bind(right)?)
                     }
+                    (ast::Expr::Subquery(query), _) if !operator.is_arithmetic() => {
+                        self.only_row_beside(query, right)?
+                    }
                     _ => (self.bind(left)?, self.bind(right)?),
                 };
                 match said {
@@ -145,6 +149,20 @@ impl Binder<'_, '_> {
         Ok((Expr::Compare(operator, Box::new(left.0), Box::new(right.0)), ty))
     }
 
+    /// The only row of a subquery, and what it is compared with: another one, if it has several columns.
+    fn only_row_beside(&mut self, query: &ast::Query, other: &ast::Expr) -> Result<(Bound, Bound), SqlError> {
+        let mut parts = self.only_row_in_parts(query)?;
+        if parts.len() == 1 {
+            return Ok((parts.remove(0), self.bind(other)?));
+        }
+        let ast::Expr::Subquery(query) = other else {
+            return Err(errors::error(errors::OPERAND_COLUMNS, &[&parts.len()]));
+        };
+        let other = self.only_row(query, parts.len())?;
+        let row = Expr::Row(parts.into_iter().map(|(part, _)| part).collect());
+        Ok(((row, Type::NULL), (other.0, Type::NULL)))
+    }
+
     /// Notes a constant text that is compared with a day or moment.
     pub(super) fn note_text_of_day(&self, left: &Bound, right: &Bound) -> Result<(), SqlError> {
         for ((said, day), (text, ty)) in [(left, right), (right, left)] {
@@ -162,8 +180,12 @@ impl Binder<'_, '_> {
                 _ => continue,
             };
             if ty.is_text() && !is_extreme(said) {
+                let column =
+                    self.source_column(said).and_then(|(source, at)| source.columns.get(usize::from(at)));
+                let column = column.map(|column| column.name.clone());
+                let length = length + column.as_ref().map_or(0, String::len);
                 self.planner.expand(1, size_of::<TextOfDay>() + length)?;
-                self.planner.texts_of_days.borrow_mut().push(TextOfDay { text: text.clone(), kind });
+                self.planner.texts_of_days.borrow_mut().push(TextOfDay { text: text.clone(), kind, column });
             }
         }
         Ok(())
@@ -184,6 +206,8 @@ impl Binder<'_, '_> {
                 }
                 (one, other) => {
                     let bound = (self.bind(one)?, self.bind(other)?);
+                    self.note_parameter(one, [bound.1.1].into_iter());
+                    self.note_parameter(other, [bound.0.1].into_iter());
                     self.note_text_of_day(&bound.0, &bound.1)?;
                     self.beside(operator, (one, other), bound.0, bound.1)?
                 }
@@ -211,6 +235,7 @@ impl Binder<'_, '_> {
             (left, right) = (self.as_number(left), self.as_number(right));
             let types = (left.1, right.1);
             [left, right] = beside_exact([beside_year(types.1, left), beside_year(types.0, right)]);
+            [left, right] = constants_as_doubles([left, right]);
             (left, right) = beside_numbers(self.is_lifted(), left, right);
         }
         right = clock_beside(&left, right);
@@ -373,6 +398,7 @@ impl Binder<'_, '_> {
         otherwise: Option<&ast::Expr>,
     ) -> Result<Bound, SqlError> {
         let mut conditions = Vec::with_capacity(whens.len());
+        let said = operand;
         let mut operand = match operand {
             Some(operand) => {
                 for (condition, _) in whens {
@@ -382,7 +408,12 @@ impl Binder<'_, '_> {
             }
             None => None,
         };
-        if let Some(bound) = operand {
+        if let (Some(said), Some(bound)) = (said, operand.take()) {
+            self.note_parameter(said, conditions.iter().map(|(_, ty)| *ty));
+            whens.iter().for_each(|(when, _)| self.note_parameter(when, [bound.1].into_iter()));
+            let (number, text) = (is_number(bound.1), collation::counts(bound.1));
+            let whens = conditions.into_iter().map(|when| beside_text(text, when));
+            conditions = whens.map(|when| if number { self.as_number(when) } else { when }).collect();
             let (bound, all) = self.case_under_one(bound, conditions)?;
             (operand, conditions) = (Some(bound), all);
         }
@@ -446,9 +477,9 @@ impl Binder<'_, '_> {
         collation::check_explicit("case", &results)?;
         let ty = ty.union(else_type);
         let whens = bound.into_iter().zip(types);
-        let whens = whens.map(|((when, then), of)| Ok((when, fitting((then, of), ty)?)));
+        let whens = whens.map(|((when, then), of)| Ok((when, chosen((then, of), ty)?)));
         let whens = whens.collect::<Result<_, SqlError>>()?;
-        let otherwise = Box::new(fitting((otherwise, else_type), ty)?);
+        let otherwise = Box::new(chosen((otherwise, else_type), ty)?);
         Ok((Expr::Case { operand, whens, otherwise }, coercion::chosen_among(&results, ty)))
     }
 }

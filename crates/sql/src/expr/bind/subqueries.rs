@@ -30,6 +30,16 @@ impl Binder<'_, '_> {
         query: &ast::Query,
         all: bool,
     ) -> Result<Bound, SqlError> {
+        // Of rows there is equality alone.
+        match (operator, operand) {
+            (ast::BinaryOperator::Equal, ast::Expr::Subquery(_)) if !all => {
+                return self.in_query(operand, query, false);
+            }
+            (ast::BinaryOperator::NotEqual, ast::Expr::Subquery(_)) if all => {
+                return self.in_query(operand, query, true);
+            }
+            _ => {}
+        }
         let mut operands = vec![self.bind(operand)?];
         let (subquery, _) = self.subquery(query, Some(1), true)?;
         // MySQL has numbers of members where equality is asked for, and their texts in an order.
@@ -47,19 +57,16 @@ impl Binder<'_, '_> {
         query: &ast::Query,
         negated: bool,
     ) -> Result<Bound, SqlError> {
-        let mut operands = Vec::new();
-        if let ast::Expr::Row(row) = operand {
-            for item in row {
-                operands.push(self.bind(item)?);
-            }
-        } else {
-            operands.push(self.bind(operand)?);
-        }
+        let mut operands = match operand {
+            ast::Expr::Row(row) => self.bound_list(row)?,
+            ast::Expr::Subquery(query) => self.only_row_in_parts(query)?,
+            _ => vec![self.bind(operand)?],
+        };
         let (subquery, _) = self.subquery(query, Some(operands.len()), true)?;
         self.beside_query(&mut operands, subquery, true, "=")?;
-        let operand = match operand {
-            ast::Expr::Row(_) => Expr::Row(operands.into_iter().map(|(expr, _)| expr).collect()),
-            _ => operands.remove(0).0,
+        let operand = match operands.len() {
+            1 => operands.remove(0).0,
+            _ => Expr::Row(operands.into_iter().map(|(expr, _)| expr).collect()),
         };
         Ok((Expr::InSubquery { operand: Box::new(operand), subquery, negated }, Type::BOOL))
     }
@@ -100,6 +107,26 @@ impl Binder<'_, '_> {
         // A second row is enough for error 1242.
         self.limit_subquery(index, 2);
         Ok((Expr::Subquery(index), Type { nullable: true, ..ty }))
+    }
+
+    /// A subquery of any number of columns that has one row or none, as the values of its columns.
+    pub(super) fn only_row_in_parts(&mut self, query: &ast::Query) -> Result<Vec<Bound>, SqlError> {
+        let (subquery, ty) = self.subquery(query, None, false)?;
+        self.limit_subquery(subquery, 2);
+        let plan = self.subqueries.get_mut(usize::from(subquery));
+        let types = match plan {
+            Some(plan) if plan.types.len() > 1 => {
+                plan.whole_rows = true;
+                plan.types.clone()
+            }
+            _ => return Ok(vec![(Expr::Subquery(subquery), Type { nullable: true, ..ty })]),
+        };
+        let columns = number_of(types.len())?;
+        let part = |(column, ty): (usize, Type)| {
+            let column = number_of(column)?;
+            Ok((Expr::OfOnlyRow { subquery, column, columns }, Type { nullable: true, ..ty }))
+        };
+        types.into_iter().enumerate().map(part).collect()
     }
 
     /// Plans a subquery of that many columns; `of_members`: of EXISTS, IN, ANY or ALL.

@@ -7,19 +7,63 @@ use untorn::types::Collation;
 
 use super::temporal::loose_moment;
 use super::{FITTED_TO_LATIN1, Function, any_null, function};
-use crate::expr::Expr;
 use crate::expr::types::Type;
-use crate::value::{Value, temporal};
+use crate::expr::{Context, Evaluated, Expr, strict};
+use crate::value::{Time, Value, temporal};
 
 /// The moment that a text is, the zero one if it is none: a text beside others and a moment. Not of SQL's.
-pub static MOMENT_OF_TEXT: Function =
-    function!("MOMENT_OF_TEXT", 1..=1, |_| Type::datetime(6), |v, cx| Ok(match &v[0] {
+pub static MOMENT_OF_TEXT: Function = function!("MOMENT_OF_TEXT", 1..=1, |_| Type::datetime(6), |v, cx| {
+    strict::check_text_of_moment(&v[0], "datetime", cx.state)?;
+    Ok(match &v[0] {
         Value::Null => Value::Null,
         text => {
             let (moment, digits) = text.to_datetime(crate::expr::today(cx)).unwrap_or_default();
             Value::DateTime(moment, digits)
         }
-    }));
+    })
+});
+
+/// What no day or span equals, and not what stands for the other side either. Both are numbers that spell
+/// none.
+const SOUGHT_NONE: Value<'static> = Value::Int(i64::MIN);
+const LISTED_NONE: Value<'static> = Value::Int(i64::MIN + 1);
+
+fn day<'v>(value: &Value<'v>, cx: &Context<'_>, whole: bool, none: Value<'static>) -> Evaluated<'v> {
+    strict::check_text_of_moment(value, "date", cx.state)?;
+    Ok(match value {
+        Value::Null => Value::Null,
+        text => match text.to_datetime(crate::expr::today(cx)) {
+            Some((moment, _)) if !whole => Value::Date(moment.date),
+            Some((moment, digits)) => Value::DateTime(moment, digits),
+            None => none,
+        },
+    })
+}
+
+fn span<'v>(value: &Value<'v>, cx: &Context<'_>, none: Value<'static>) -> Evaluated<'v> {
+    strict::check_text_of_span(value, cx.state)?;
+    Ok(match value {
+        Value::Null => Value::Null,
+        text => text.to_time(crate::expr::today(cx)).map_or(none, |(span, digits)| Value::Time(span, digits)),
+    })
+}
+
+/// The day of a text that is looked for in a list of days. None of SQL's, nor are the following.
+pub static DAY_SOUGHT: Function =
+    function!("DAY SOUGHT", 1..=1, |_| Type::DATE, |v, cx| day(&v[0], cx, false, SOUGHT_NONE));
+
+/// A text in a list of days.
+pub static DAY_IN_LIST: Function =
+    function!("DAY IN LIST", 1..=1, |_| Type::datetime(6), |v, cx| day(&v[0], cx, true, LISTED_NONE));
+
+/// The span of a text that is looked for in a list of spans.
+pub static SPAN_SOUGHT: Function =
+    function!("SPAN SOUGHT", 1..=1, |_| Type::time(6), |v, cx| span(&v[0], cx, SOUGHT_NONE));
+
+/// A text in a list of spans.
+pub static SPAN_IN_LIST: Function = function!("SPAN IN LIST", 1..=1, |_| Type::time(6), |v, cx| {
+    span(&v[0], cx, Value::Time(Time::default(), 0))
+});
 
 /// Stands around such a function where a number is wanted.
 pub static MOMENT_NUMBER: Function = function!("MOMENT NUMBER", 1..=1, |_| Type::DOUBLE, |v, _| {

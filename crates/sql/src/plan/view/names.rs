@@ -25,6 +25,8 @@ struct Visible {
     columns: Vec<String>,
     /// Columns that are the same as others, by NATURAL and USING.
     merged: Vec<bool>,
+    /// Those that are INVISIBLE.
+    invisible: Vec<bool>,
 }
 
 impl Visible {
@@ -38,6 +40,15 @@ impl Visible {
         self.columns.iter().position(|column| column.eq_ignore_ascii_case(name))
     }
 
+    /// The columns that a star stands for.
+    fn shown(&self) -> impl Iterator<Item = usize> {
+        (0..self.columns.len()).filter(|column| !self.invisible[*column])
+    }
+
+    fn shown_column(&self, name: &str) -> Option<usize> {
+        self.column(name).filter(|column| !self.invisible[*column])
+    }
+
     fn expr(&self, at: usize) -> Expr {
         Expr::Column {
             database: self.shown.clone(),
@@ -46,6 +57,10 @@ impl Visible {
         }
     }
 }
+
+/// Columns (table and number) in the order in which a star shows them, and whether it does: an INVISIBLE one
+/// is shown once USING has merged it with another.
+type Shown = Vec<((usize, usize), bool)>;
 
 /// Where a name is looked for.
 #[derive(Clone, Copy)]
@@ -196,7 +211,7 @@ impl Planner<'_> {
         &self,
         (database, table): (Option<&str>, Option<&str>),
         tables: &[Visible],
-        shown: &[(usize, usize)],
+        shown: &Shown,
         items: &mut Vec<SelectItem>,
     ) -> Result<(), SqlError> {
         let mut push = |source: usize, column: usize| {
@@ -206,12 +221,13 @@ impl Planner<'_> {
         };
         self.work(shown.len() * crate::expr::NODE_BYTES)?;
         if table.is_none() {
-            shown.iter().for_each(|(source, column)| push(*source, *column));
+            let shown = shown.iter().filter(|(_, shown)| *shown);
+            shown.for_each(|((source, column), _)| push(*source, *column));
             return Ok(());
         }
         for (at, source) in tables.iter().enumerate().filter(|(_, source)| source.answers_to(database, table))
         {
-            (0..source.columns.len()).for_each(|column| push(at, column));
+            source.shown().for_each(|column| push(at, column));
         }
         Ok(())
     }
@@ -223,7 +239,7 @@ impl Planner<'_> {
         tables: &mut Vec<Visible>,
         outer: Option<&Scope<'_>>,
         common: &[Common],
-    ) -> Result<Vec<(usize, usize)>, SqlError> {
+    ) -> Result<Shown, SqlError> {
         let first = tables.len();
         match from {
             TableRef::Table { name, alias, .. } => {
@@ -234,10 +250,12 @@ impl Planner<'_> {
                         let source = self.named_source(name, alias.as_deref())?;
                         let database = self.database_of(name)?;
                         name.database = Some(database.clone());
-                        let columns = source.shown_names().map(str::to_owned).collect();
+                        let columns = source.named().map(|(_, name)| name.to_owned()).collect();
+                        let invisible =
+                            source.named().map(|(column, _)| source.is_invisible(column)).collect();
                         let shown = alias.is_none().then(|| database.clone());
                         let alias = alias.as_ref().unwrap_or(&name.name);
-                        Visible { shown, database: Some(database), ..visible(alias, columns) }
+                        Visible { shown, database: Some(database), invisible, ..visible(alias, columns) }
                     }
                 };
                 tables.push(visible);
@@ -257,8 +275,8 @@ impl Planner<'_> {
             }
             TableRef::Join { .. } => return self.join_names(from, tables, outer, common),
         }
-        let columns = tables[first].columns.len();
-        Ok((0..columns).map(|column| (first, column)).collect())
+        let columns = tables[first].invisible.iter().enumerate();
+        Ok(columns.map(|(column, invisible)| ((first, column), !invisible)).collect())
     }
 
     /// A join. RIGHT becomes LEFT, and NATURAL and USING become ON.
@@ -268,7 +286,7 @@ impl Planner<'_> {
         tables: &mut Vec<Visible>,
         outer: Option<&Scope<'_>>,
         common: &[Common],
-    ) -> Result<Vec<(usize, usize)>, SqlError> {
+    ) -> Result<Shown, SqlError> {
         let TableRef::Join { left, right, kind, on, using, natural } = join else { return Ok(Vec::new()) };
         let first = tables.len();
         let swapped = *kind == JoinKind::Right;
@@ -280,15 +298,13 @@ impl Planner<'_> {
         let middle = tables.len();
         let mut inner_shown = self.table_names(right, tables, outer, common)?;
         let mut names = std::mem::take(using);
-        if std::mem::take(natural) {
-            let in_left = |name: &str| tables[first..middle].iter().any(|table| table.column(name).is_some());
+        let natural = std::mem::take(natural);
+        if natural {
+            let in_left =
+                |name: &str| tables[first..middle].iter().any(|table| table.shown_column(name).is_some());
             for table in &tables[middle..] {
-                let own = table
-                    .columns
-                    .iter()
-                    .zip(&table.merged)
-                    .filter(|(name, merged)| !**merged && in_left(name));
-                names.extend(own.map(|(name, _)| name.clone()));
+                let own = table.shown().filter(|at| !table.merged[*at] && in_left(&table.columns[*at]));
+                names.extend(own.map(|at| table.columns[at].clone()));
             }
         }
         let mut seen = std::collections::HashSet::new();
@@ -297,8 +313,9 @@ impl Planner<'_> {
             self.work(tables.len() * crate::expr::NODE_BYTES)?;
             let find = |range: std::ops::Range<usize>| {
                 range.into_iter().find_map(|at| {
-                    let column = tables[at].column(name).filter(|column| !tables[at].merged[*column])?;
-                    Some((at, column))
+                    let table = &tables[at];
+                    let column = if natural { table.shown_column(name) } else { table.column(name) };
+                    column.filter(|column| !table.merged[*column]).map(|column| (at, column))
                 })
             };
             let unknown = || self.unknown_column(name, "from clause");
@@ -326,8 +343,9 @@ impl Planner<'_> {
         if swapped && kept.is_empty() {
             std::mem::swap(&mut outer_shown, &mut inner_shown);
         }
-        let same = outer_shown.iter().filter(|column| kept.contains(column)).copied();
-        let rest = outer_shown.iter().chain(&inner_shown).filter(|column| !gone.contains(column));
+        let same = outer_shown.iter().filter(|(column, _)| kept.contains(column));
+        let same = same.map(|(column, _)| (*column, true));
+        let rest = outer_shown.iter().chain(&inner_shown).filter(|(column, _)| !gone.contains(column));
         Ok(same.chain(rest.copied()).collect())
     }
 
@@ -374,8 +392,8 @@ impl Planner<'_> {
 }
 
 fn visible(alias: &str, columns: Vec<String>) -> Visible {
-    let merged = vec![false; columns.len()];
-    Visible { shown: None, database: None, alias: alias.to_owned(), columns, merged }
+    let (merged, invisible) = (vec![false; columns.len()], vec![false; columns.len()]);
+    Visible { shown: None, database: None, alias: alias.to_owned(), columns, merged, invisible }
 }
 
 /// What a name means, where that can be said otherwise.

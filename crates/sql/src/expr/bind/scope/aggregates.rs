@@ -92,6 +92,7 @@ impl Walk<'_> {
 fn subquery_mut(expr: &mut Expr) -> Option<&mut u16> {
     match expr {
         Expr::Subquery(number)
+        | Expr::OfOnlyRow { subquery: number, .. }
         | Expr::Exists(number)
         | Expr::InSubquery { subquery: number, .. }
         | Expr::Quantified { subquery: number, .. } => Some(number),
