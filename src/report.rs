@@ -136,6 +136,6 @@ mod tests {
         assert!(text.contains("1 mini-transaction (0 KiB of redo) read, 0 pages left to be"), "{text}");
         assert!(text.contains(", 1 table)"), "{text}");
         let report = OpenReport { rolled_back: 2, ..report };
-        assert!(report.to_string().contains("applied, 2 transactions to be"));
+        assert!(report.to_string().contains("background, 2 transactions to be"));
     }
 }

@@ -27,6 +27,7 @@ mod orderly_shutdown;
 mod page_protection;
 mod prepared;
 mod put_model;
+mod recovery_on_read;
 mod recovery_rates;
 mod row_writing;
 mod sample;
