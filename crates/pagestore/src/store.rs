@@ -574,8 +574,8 @@ impl PageStore {
         }
     }
 
-    /// Nobody has used the store yet, nor will: the background tasks end. What is under way in them would keep
-    /// it alive.
+    /// Nobody has used the store yet, nor will: the background tasks end. What is under way in them would
+    /// keep it alive.
     pub fn give_up(&self) {
         self.stopping.store(true, Ordering::Release);
         self.wake_cleaner();

@@ -203,8 +203,8 @@ impl Unapplied {
         self.state.lock().pages.contains_key(&page)
     }
 
-    /// The next pages to be read, at most `most`: first each once, then those that others claimed and did not finish. Whether
-    /// it is for the first time.
+    /// The next pages to be read, at most `most`: first each once, then those that others claimed and did
+    /// not finish. Whether it is for the first time.
     fn claim(&self, most: usize) -> (Vec<PageId>, bool) {
         let mut state = self.state.lock();
         state.floor();

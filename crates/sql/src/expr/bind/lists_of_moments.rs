@@ -13,7 +13,8 @@
 //! texts that are none are equal.
 
 use super::coercion::{as_moment, is_number};
-use super::{Binder, Bound, any_of, collation};
+use super::in_list::any_of;
+use super::{Binder, Bound, collation};
 use crate::ast::{self, BinaryOperator, CastType};
 use crate::errors;
 use crate::expr::functions::{DAY_IN_LIST, DAY_SOUGHT, Function, MOMENT_OF_TEXT, SPAN_IN_LIST, SPAN_SOUGHT};
