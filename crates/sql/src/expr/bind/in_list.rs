@@ -1,5 +1,5 @@
-//! `operand IN (…)`: constants that were collected before, rows, and lists whose entries are compared with the
-//! operand as one kind or each by itself.
+//! `operand IN (…)`: constants that were collected before, rows, and lists whose entries are compared with
+//! the operand as one kind or each by itself.
 
 use std::sync::Arc;
 
