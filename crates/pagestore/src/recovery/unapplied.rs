@@ -312,11 +312,13 @@ impl PageStore {
                         }
                     }
                 });
-                let mut pause = Duration::ZERO;
+                let (mut pause, mut left) = (Duration::ZERO, u64::MAX);
                 while let Some(reads) = store.upgrade().and_then(|store| store.read_some_in_background()) {
                     match reads {
                         Ok(reads) => {
-                            pause = Duration::ZERO;
+                            if reads.left < left {
+                                (pause, left) = (Duration::ZERO, reads.left);
+                            }
                             reads.over(&*env).await;
                         }
                         // What may pass.
@@ -346,7 +348,7 @@ impl PageStore {
         }
         match self.read_some_of_the_rest(TOGETHER) {
             Ok(reads) => reads.map(Ok),
-            Err(error @ (Error::Io(_) | Error::NoSpace { .. })) => Some(Err(error)),
+            Err(error) if may_pass(&error) => Some(Err(error)),
             Err(error) => {
                 self.cannot_apply(&error);
                 None
@@ -435,11 +437,11 @@ impl PageStore {
                 unapplied.claim_again();
             }
             if !events.is_empty() {
-                return Ok(Some(Reads { events, are_stuck: false }));
+                return Ok(Some(Reads { events, are_stuck: false, left: self.unapplied.pages() }));
             }
         }
         // There were no frames, others read them, that has failed, or nothing is left of them.
-        let mut reads = Vec::new();
+        let (mut reads, mut failed) = (Vec::new(), None);
         for page in &pages {
             if !unapplied.has(*page) {
                 continue;
@@ -453,12 +455,17 @@ impl PageStore {
                         unapplied.forget(space, &self.flush_list);
                     }
                 }
+                // The others may be read all the same, and the next time this one.
+                Err(Interrupt::Error(error)) if may_pass(&error) => failed = Some(error),
                 Err(Interrupt::Error(error)) if unapplied.has(*page) => return Err(error),
                 Err(Interrupt::Error(_)) => {}
             }
         }
+        if let Some(error) = failed.filter(|_| reads.is_empty()) {
+            return Err(error);
+        }
         let are_stuck = reads.is_empty() && pages.iter().any(|page| unapplied.has(*page));
-        Ok(Some(Reads { events: reads, are_stuck }))
+        Ok(Some(Reads { events: reads, are_stuck, left: self.unapplied.pages() }))
     }
 
     fn all_is_applied(&self, unapplied: &Unapplied) {
@@ -566,6 +573,8 @@ struct Reads {
     events: Vec<Event>,
     /// There is nothing to wait for, and yet something is left.
     are_stuck: bool,
+    /// Pages that were left when they began.
+    left: u64,
 }
 
 impl Reads {
@@ -578,6 +587,11 @@ impl Reads {
         all(self.events).await;
         Wait::yielding().await;
     }
+}
+
+/// Whether a page that was not read for this may be read later.
+fn may_pass(error: &Error) -> bool {
+    matches!(error, Error::Io(_) | Error::NoSpace { .. })
 }
 
 async fn all(reads: Vec<Event>) {

@@ -4,8 +4,9 @@
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use disk::{Environment, Random, SimulatedEnvironment, block_on};
+use disk::{Environment, FaultKind, Misbehaviour, Random, SimulatedEnvironment, block_on};
 use page::PageId;
 use redo::RedoLog;
 
@@ -186,7 +187,7 @@ fn a_page_that_cannot_be_read_stops_changes_and_not_what_needs_others() {
     let killed = Killed::new("on-read-damaged");
     killed.damage(30);
     let store = killed.open(options(4096, 4096));
-    let waits = store.env.now() + std::time::Duration::from_secs(60);
+    let waits = store.env.now() + Duration::from_secs(60);
     while store.poisoned().is_none() {
         assert!(store.env.now() < waits, "the background has not come to the damaged page");
         std::thread::yield_now();
@@ -240,6 +241,46 @@ fn readers_and_writers_beside_the_background_see_and_lose_nothing() {
             assert_eq!(value(&store, SPACE, page as u32), last.load(Ordering::Relaxed), "seed {seed}");
         }
     }
+}
+
+/// A device that fails for a while only delays what is left.
+#[test]
+fn reads_that_fail_for_a_while_are_tried_again() {
+    let (first, dir) = (SimulatedEnvironment::new(12), std::path::Path::new("/data"));
+    let file = dir.join("t.ibd");
+    let env: Arc<dyn Environment> = first.clone();
+    env.storage().create_dir_all(dir).unwrap();
+    first.run_until_complete(async {
+        let redo = RedoLog::create(&env, dir, redo_options(LOG)).unwrap();
+        let writer = Arc::new(PlainWriter(env.clone()));
+        let store = PageStore::open(env.clone(), redo, options(4096, 4096), writer).unwrap();
+        store.create_space(SPACE, &file, PAGES).unwrap();
+        for page in 0..PAGES {
+            retry(|| create_page(&store, PageId::new(SPACE, page), 1)).await.unwrap();
+        }
+        store.checkpoint().await.unwrap();
+        for page in 0..PAGES {
+            retry(|| update_page(&store, PageId::new(SPACE, page), 2)).await.unwrap();
+        }
+        store.redo.flush_async(store.redo.current(), redo::Flush::Sync).await.unwrap();
+    });
+    let machine = SimulatedEnvironment::with_storage(13, first.disk().crash(5));
+    let env: Arc<dyn Environment> = machine.clone();
+    let redo = RedoLog::open(&env, dir, redo_options(LOG)).unwrap();
+    let writer = Arc::new(PlainWriter(env.clone()));
+    let store = PageStore::open(env.clone(), redo, options(4096, 4096), writer).unwrap();
+    store.recover(&[(SPACE, file)]).unwrap();
+    machine.disk().misbehave("t.ibd", Misbehaviour::FailRead(FaultKind::Eio), 1);
+    machine.advance(Duration::from_secs(20));
+    assert!(store.poisoned().is_none(), "{:?}", store.poisoned());
+    assert_eq!(store.unapplied.pages(), u64::from(PAGES), "nothing can be read");
+    machine.disk().behave();
+    machine.advance(Duration::from_secs(130));
+    assert_eq!(store.unapplied.pages(), 0);
+    let read = machine.run_until_complete(retry(|| Ok(value_of(&store.read(PageId::new(SPACE, 9))?))));
+    assert_eq!(read.unwrap(), 2);
+    drop(store);
+    machine.shutdown();
 }
 
 /// A crash while changes are left loses neither them nor what came after them; the log is written over the
