@@ -73,7 +73,8 @@ pub struct Options {
     pub recovery_rates: RecoveryRates,
     /// Told how far a recovery is.
     pub recovery_progress: RecoveryProgress,
-    /// Threads that apply redo at recovery; 1 under the simulator.
+    /// Threads that apply redo where that is not left to the reads of the pages (see `apply_when_read`); 1
+    /// under the simulator.
     pub recovery_threads: usize,
     /// Whether recovery leaves out damaged pages instead of failing (`innodb_force_recovery` above 0).
     pub skip_corrupt: bool,
