@@ -243,21 +243,25 @@ fn readers_and_writers_beside_the_background_see_and_lose_nothing() {
     }
 }
 
+/// A new store with a tablespace of pages that are made with 1.
+async fn with_pages(env: &Arc<dyn Environment>, dir: &std::path::Path, options: Options) -> Arc<PageStore> {
+    env.storage().create_dir_all(dir).unwrap();
+    let store = new_store(env, dir, options, LOG);
+    store.create_space(SPACE, &dir.join("t.ibd"), PAGES).unwrap();
+    for page in 0..PAGES {
+        retry(|| create_page(&store, PageId::new(SPACE, page), 1)).await.unwrap();
+    }
+    store
+}
+
 /// A device that fails for a while only delays what is left.
 #[test]
 fn reads_that_fail_for_a_while_are_tried_again() {
     let (first, dir) = (SimulatedEnvironment::new(12), std::path::Path::new("/data"));
     let file = dir.join("t.ibd");
     let env: Arc<dyn Environment> = first.clone();
-    env.storage().create_dir_all(dir).unwrap();
     first.run_until_complete(async {
-        let redo = RedoLog::create(&env, dir, redo_options(LOG)).unwrap();
-        let writer = Arc::new(PlainWriter(env.clone()));
-        let store = PageStore::open(env.clone(), redo, options(4096, 4096), writer).unwrap();
-        store.create_space(SPACE, &file, PAGES).unwrap();
-        for page in 0..PAGES {
-            retry(|| create_page(&store, PageId::new(SPACE, page), 1)).await.unwrap();
-        }
+        let store = with_pages(&env, dir, options(4096, 4096)).await;
         store.checkpoint().await.unwrap();
         for page in 0..PAGES {
             retry(|| update_page(&store, PageId::new(SPACE, page), 2)).await.unwrap();
@@ -290,15 +294,9 @@ fn a_second_crash_finds_what_was_left_and_what_came_since() {
     let (first, dir) = (SimulatedEnvironment::new(11), std::path::Path::new("/data"));
     let file = dir.join("t.ibd");
     let env: Arc<dyn Environment> = first.clone();
-    env.storage().create_dir_all(dir).unwrap();
     let quiet = || Options { background: false, ..options(4096, 4096) };
     first.run_until_complete(async {
-        let redo = RedoLog::create(&env, dir, redo_options(LOG)).unwrap();
-        let store = PageStore::open(env.clone(), redo, quiet(), Arc::new(PlainWriter(env.clone()))).unwrap();
-        store.create_space(SPACE, &file, PAGES).unwrap();
-        for page in 0..PAGES {
-            retry(|| create_page(&store, PageId::new(SPACE, page), 1)).await.unwrap();
-        }
+        let store = with_pages(&env, dir, quiet()).await;
         store.redo.flush_async(store.redo.current(), redo::Flush::Sync).await.unwrap();
     });
     let mut disk = first.disk().crash(5);
