@@ -537,7 +537,8 @@ fn restore_torn_pages(
         };
         Ok(Some((Arc::clone(file), u64::from(page.page) * bytes as u64)))
     };
-    let recovered = dblwr::recover_since(storage, &directories, bytes, log.checkpoint_lsn().0, &mut locate)?;
+    let checkpoint = log.checkpoint_lsn().0;
+    let recovered = dblwr::recover_since(&**environment, &directories, bytes, checkpoint, &mut locate)?;
     for page in &recovered.restored {
         tracing::warn!("page {page} was torn and has been restored from the doublewrite file");
     }

@@ -14,7 +14,7 @@
 
 use crate::doublewrite_files::{Contents, file_name};
 use crate::page_number_record;
-use disk::{AlignedBuf, File, OpenHow, Result, Storage};
+use disk::{AlignedBuf, Environment, File, OpenHow, Result, Storage, Submitted};
 use page::PageId;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 /// Slots are read in steps of this many bytes.
 const READ_STEP: usize = 256 << 10;
+/// Data pages are read together, so many at a time.
+const READ_TOGETHER: usize = 64;
 
 /// What [`recover`] did.
 #[derive(Clone, Default, Debug)]
@@ -60,26 +62,28 @@ pub type Locate<'a> = &'a mut dyn FnMut(PageId) -> Result<Option<(Arc<dyn File>,
 
 /// Restores torn pages from the doublewrite files in `directory`; before redo is applied.
 pub fn recover(
-    storage: &dyn Storage,
+    env: &dyn Environment,
     directory: &Path,
     page_size: usize,
     locate: Locate<'_>,
 ) -> Result<Recovered> {
-    recover_since(storage, &[directory.to_owned()], page_size, 0, locate)
+    recover_since(env, &[directory.to_owned()], page_size, 0, locate)
 }
 
 /// The same for the files of several directories, of which some may be gone, using only copies whose LSN is
 /// at least `checkpoint_lsn`. A page whose write a crash interrupted was dirty, so its LSN is not below the
 /// checkpoint; an older copy is a leftover, and putting it in the place of a page that was damaged by
 /// something else would lose changes that redo no longer holds.
+///
+/// Blocks, as [`Environment::block_until`] does.
 pub fn recover_since(
-    storage: &dyn Storage,
+    env: &dyn Environment,
     directories: &[PathBuf],
     page_size: usize,
     checkpoint_lsn: u64,
     locate: Locate<'_>,
 ) -> Result<Recovered> {
-    let mut found = Found::default();
+    let (mut found, storage) = (Found::default(), &**env.storage());
     for directory in directories {
         for file in files(storage, directory, page_size, Contents::Copies)? {
             found.recovered.damaged_copies += visit_slots(&file, page_size, &mut |offset, image| {
@@ -92,7 +96,7 @@ pub fn recover_since(
             })?;
         }
     }
-    restore(found, page_size, locate)
+    restore(env, found, page_size, locate)
 }
 
 /// Where a copy lies.
@@ -144,32 +148,48 @@ impl Found {
 }
 
 /// Restores the damaged ones of the pages found.
-fn restore(found: Found, page_size: usize, locate: Locate<'_>) -> Result<Recovered> {
+fn restore(env: &dyn Environment, found: Found, page_size: usize, locate: Locate<'_>) -> Result<Recovered> {
     let Found { mut recovered, newest, without_copy } = found;
-    let mut changed: Vec<Arc<dyn File>> = Vec::new();
-    let mut image = AlignedBuf::zeroed(page_size);
-    let mut data = AlignedBuf::zeroed(page_size);
+    let mut places = Vec::with_capacity(newest.len());
     for (page, copy) in &newest {
         let Some((file, offset)) = locate(*page)? else { continue };
         recovered.compared += 1;
         // Beyond the end of the file: the extension was lost with the crash, and redo repeats it.
-        if offset >= file.len()? || is_whole(&*file, offset, &mut data) {
-            continue;
+        if offset < file.len()? {
+            places.push((*page, copy, file, offset));
         }
-        if let Err(error) = copy.file.read_at(&mut image, copy.offset) {
-            tracing::warn!(%error, "a damaged page cannot be restored");
-            recovered.unrestored.push(Unrestored { page: *page, why: COPY_UNREADABLE });
-            continue;
-        }
-        file.write_at(&image, offset)?;
-        recovered.restored.push(*page);
-        if !changed.iter().any(|known| Arc::ptr_eq(known, &file)) {
-            changed.push(file);
+    }
+    let mut changed: Vec<Arc<dyn File>> = Vec::new();
+    let mut image = AlignedBuf::zeroed(page_size);
+    for group in places.chunks(READ_TOGETHER) {
+        let read = |(_, _, file, offset): &(_, _, Arc<dyn File>, u64)| {
+            Submitted::read(&**env.storage(), file, AlignedBuf::zeroed(page_size), page_size, *offset)
+        };
+        let reads: Vec<_> = group.iter().map(read).collect();
+        // All are waited for before anything is written.
+        let read: Vec<_> = reads.into_iter().map(|read| read.wait_for_read(env)).collect();
+        for ((page, copy, file, offset), data) in group.iter().zip(read) {
+            // A request that failed says nothing of the page yet.
+            let data = data.or_else(|_| file.read_at(&mut image, *offset).map(|()| image.clone()));
+            if is_whole(data) {
+                continue;
+            }
+            if let Err(error) = copy.file.read_at(&mut image, copy.offset) {
+                tracing::warn!(%error, "a damaged page cannot be restored");
+                recovered.unrestored.push(Unrestored { page: *page, why: COPY_UNREADABLE });
+                continue;
+            }
+            file.write_at(&image, *offset)?;
+            recovered.restored.push(*page);
+            if !changed.iter().any(|known| Arc::ptr_eq(known, file)) {
+                changed.push(file.clone());
+            }
         }
     }
     for file in changed {
         file.sync_data()?;
     }
+    let mut data = image;
     for (page, why) in without_copy {
         if newest.contains_key(&page) {
             continue;
@@ -246,9 +266,9 @@ fn visit_slots(file: &Arc<dyn File>, slot: usize, visit: &mut dyn FnMut(u64, &[u
 }
 
 /// Whether the data page can stay as it is: readable, not all zero, and valid.
-fn is_whole(file: &dyn File, offset: u64, data: &mut [u8]) -> bool {
-    match file.read_at(data, offset) {
-        Ok(()) => !page::is_all_zero(data) && page::verify(data).is_ok(),
+fn is_whole(data: Result<AlignedBuf>) -> bool {
+    match data {
+        Ok(data) => !page::is_all_zero(&data) && page::verify(&data).is_ok(),
         Err(error) => {
             // A file that ends inside the page, or a sector that the device gave up: writing the copy mends
             // both.

@@ -184,7 +184,7 @@ fn pages_without_room_are_never_torn_by_a_crash() {
         }
         for crash in 0..10 {
             let left = env.disk().crash(crash);
-            restored += run_recovery(&*left, 0).restored.len();
+            restored += run_recovery(&left, 0).restored.len();
             assert!(all_pages().all(|id| verify(&read_page(&left, id))), "seed {seed} crash {crash}");
         }
     }
@@ -241,7 +241,7 @@ fn refused_pages_are_never_torn_by_a_crash() {
         }
         for crash in 0..10 {
             let left = env.disk().crash(crash);
-            restored += run_recovery(&*left, 0).restored.len();
+            restored += run_recovery(&left, 0).restored.len();
             assert!(all_pages().all(|id| verify(&read_page(&left, id))), "seed {seed} crash {crash}");
         }
     }
@@ -299,7 +299,7 @@ fn the_mode_changes_under_load_and_no_page_is_left_torn() {
                 }
             }
             let left = disk.crash(random.next_u64());
-            run_recovery(&*left, 0);
+            run_recovery(&left, 0);
             for (id, (durable, attempted)) in &newest {
                 let image = read_page(&left, *id);
                 let lsn = lsn_of(&image);
@@ -341,9 +341,9 @@ fn off_needs_no_files_and_on_makes_them_when_it_is_set() {
     writer.set_mode(Mode::DetectOnly).unwrap();
     write(&env, &writer, batch(&files, &[PageId::new(1, 3)], 9, FlushPurpose::Checkpoint));
     assert!(tear(env.disk(), PageId::new(1, 3)));
-    let found = run_recovery(&**env.disk(), 0);
+    let found = run_recovery(env.disk(), 0);
     assert_eq!(found.unrestored.iter().map(|page| page.page).collect::<Vec<_>>(), [PageId::new(1, 3)]);
-    assert!(run_recovery(&**env.disk(), 10).unrestored.is_empty(), "of an earlier time");
+    assert!(run_recovery(env.disk(), 10).unrestored.is_empty(), "of an earlier time");
 }
 
 #[test]
@@ -523,7 +523,7 @@ fn on_a_full_disk_a_large_batch_goes_in_parts_that_are_as_safe() {
         }
         env.shutdown();
         let disk = disk.crash(call);
-        run_recovery(&*disk, 0);
+        run_recovery(&disk, 0);
         for id in all_pages() {
             let found = read_page(&disk, id);
             assert!(verify(&found), "call {call}: page {id} is torn");

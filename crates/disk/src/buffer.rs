@@ -45,6 +45,18 @@ impl AlignedBuf {
         AlignedBuf { block, start, len }
     }
 
+    /// The same for what will be used as a whole: asks the kernel for huge pages, with which it makes far
+    /// fewer of them. It may decline.
+    pub fn huge(len: usize) -> AlignedBuf {
+        let buf = AlignedBuf::zeroed(len);
+        if !cfg!(miri) {
+            // SAFETY: the buffer's own memory. The advice changes no byte of it, and is refused where the
+            // buffer does not begin with a page of the system's.
+            unsafe { libc::madvise(buf.start.as_ptr().cast(), len, libc::MADV_HUGEPAGE) };
+        }
+        buf
+    }
+
     /// A buffer holding a copy of `bytes`.
     pub fn copy_of(bytes: &[u8]) -> AlignedBuf {
         let mut buf = AlignedBuf::zeroed(bytes.len());

@@ -60,8 +60,8 @@ pub use simulated::{
 };
 pub use storage::{Entry, File, FileSize, Io, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Storage};
 pub use submit_and_wait::{
-    FileRequest, allocate_zeros_async, read_async, submit_all, submit_each, submit_one, sync_async,
-    write_async,
+    FileRequest, Submitted, allocate_zeros_async, read_async, submit_all, submit_each, submit_one,
+    sync_async, write_async,
 };
 pub use thread_time::thread_cpu_time;
 pub use wait_kind::{NotedWait, WaitKind};

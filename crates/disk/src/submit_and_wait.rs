@@ -18,9 +18,59 @@ pub type FileRequest = (Arc<dyn File>, IoKind);
 /// # Errors
 /// The request's, or that the storage was shut down.
 pub async fn submit_one(storage: &dyn Storage, file: &Arc<dyn File>, kind: IoKind) -> Result<IoKind> {
-    let waiter = Waiter::new(None);
-    submit(storage, vec![(file.clone(), kind)], &waiter, |outcome, _, result| *outcome = Some(result));
+    let Submitted { waiter, file } = Submitted::new(storage, file, kind);
     waiter.outcome().await.unwrap_or_else(|| Err(abandoned(file.path())))
+}
+
+/// A request under way, for a thread that does something else before it waits for it.
+pub struct Submitted {
+    waiter: Waiter<Option<Result<IoKind>>>,
+    file: Arc<dyn File>,
+}
+
+impl Submitted {
+    /// Submits the request.
+    fn new(storage: &dyn Storage, file: &Arc<dyn File>, kind: IoKind) -> Submitted {
+        let waiter = Waiter::new(None);
+        submit(storage, vec![(file.clone(), kind)], &waiter, |outcome, _, result| *outcome = Some(result));
+        Submitted { waiter, file: file.clone() }
+    }
+
+    /// Submits a read of the first `len` bytes of `buf` at `offset`.
+    pub fn read(
+        storage: &dyn Storage,
+        file: &Arc<dyn File>,
+        buf: AlignedBuf,
+        len: usize,
+        offset: u64,
+    ) -> Submitted {
+        Submitted::new(storage, file, IoKind::Read { buf: IoBuf::Owned(buf, len), offset })
+    }
+
+    /// Blocks until it is over, as [`Environment::block_until`] does.
+    ///
+    /// # Errors
+    /// The request's, or that the storage was shut down.
+    pub fn wait(self, env: &dyn Environment) -> Result<IoKind> {
+        env.block_until(&self.waiter.over);
+        self.waiter.taken().unwrap_or_else(|| Err(abandoned(self.file.path())))
+    }
+
+    /// The same for a read, of which it gives back the buffer.
+    ///
+    /// # Errors
+    /// Those of [`Submitted::wait`].
+    pub fn wait_for_read(self, env: &dyn Environment) -> Result<AlignedBuf> {
+        self.wait(env).map(read_buffer)
+    }
+}
+
+/// The buffer of a read that was submitted with an owned one.
+fn read_buffer(kind: IoKind) -> AlignedBuf {
+    match kind {
+        IoKind::Read { buf: IoBuf::Owned(buf, _), .. } => buf,
+        _ => unreachable!("a storage gives back the request it was given"),
+    }
 }
 
 /// Submits a batch of writes and syncs and waits for all of it.
@@ -65,10 +115,7 @@ pub async fn read_async(
     len: usize,
 ) -> Result<AlignedBuf> {
     let buf = IoBuf::owned(AlignedBuf::zeroed(len));
-    match submit_one(storage, file, IoKind::Read { buf, offset }).await? {
-        IoKind::Read { buf: IoBuf::Owned(buf, _), .. } => Ok(buf),
-        _ => unreachable!("a storage gives back the request it was given"),
-    }
+    submit_one(storage, file, IoKind::Read { buf, offset }).await.map(read_buffer)
 }
 
 /// Writes `buf` at `offset` without blocking, durably when `sync` is set.
@@ -124,6 +171,11 @@ impl<T> Waiter<T> {
 
     async fn outcome(self) -> T {
         self.over.wait().await;
+        self.taken()
+    }
+
+    /// The outcome, once it is over.
+    fn taken(self) -> T {
         match self.outcome.lock().take() {
             Some(outcome) => outcome,
             None => unreachable!("only the waiter takes the outcome"),

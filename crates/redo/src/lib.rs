@@ -53,6 +53,8 @@ mod record;
 mod resize;
 #[cfg(not(loom))]
 mod scan;
+#[cfg(not(loom))]
+mod scan_window;
 
 pub use page::Lsn;
 pub use record::{Malformed, Record, RecordWriter, Records, records};

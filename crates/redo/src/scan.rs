@@ -32,14 +32,8 @@ use crate::group::{FRAME, GroupHeader, HEADER, frames};
 use crate::layout::{FRONT, Layout};
 use crate::log::{Phase, RedoLog};
 use crate::open::block_size;
+use crate::scan_window::Window;
 use crate::{Error, Lsn, Result};
-use disk::{AlignedBuf, File};
-use std::sync::Arc;
-
-/// Bytes read at once at first: most logs are short, and begin with a checkpoint that is not long past.
-const WINDOW_FIRST: usize = 64 << 10;
-/// Each further window is four times as large, up to this, or a sixteenth of the circle.
-const WINDOW_MAX: usize = 1 << 20;
 
 /// What [`RedoLog::scan`] found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,7 +118,13 @@ impl RedoLog {
     /// Reads the circle as far as it exists.
     fn reader(&self, block: &CheckpointBlock) -> Result<Reader> {
         let exists = self.file.len()?.saturating_sub(FRONT).min(block.layout.area);
-        Ok(Reader::new(self.file.clone(), block.layout, block.scan_start, exists))
+        let (layout, scan_start) = (block.layout, block.scan_start);
+        let mut limit = scan_start.plus(layout.area);
+        if block.reach > 0 {
+            limit = limit.min(block.flushed.plus(block.reach));
+        }
+        let window = Window::new(self.env.clone(), self.file.clone(), layout, scan_start..limit, exists);
+        Ok(Reader { window, layout, scan_start, limit })
     }
 
     /// Goes from group to group, and says why the last one was the last.
@@ -246,35 +246,16 @@ struct Group<'r> {
     bytes: &'r [u8],
 }
 
-/// Reads the circle through a window.
+/// Reads groups of the circle.
 struct Reader {
-    file: Arc<dyn File>,
+    window: Window,
     layout: Layout,
-    /// Bytes of the circle that exist.
-    exists: u64,
     scan_start: Lsn,
-    window: AlignedBuf,
-    /// Bytes that the next window has at least.
-    window_next: usize,
-    /// What is in the window: `filled` bytes from `window_start` on.
-    window_start: Lsn,
-    filled: usize,
+    /// The log has not gone further.
+    limit: Lsn,
 }
 
 impl Reader {
-    fn new(file: Arc<dyn File>, layout: Layout, scan_start: Lsn, exists: u64) -> Reader {
-        Reader {
-            file,
-            layout,
-            exists,
-            scan_start,
-            window: AlignedBuf::zeroed(0),
-            window_next: WINDOW_FIRST,
-            window_start: scan_start,
-            filled: 0,
-        }
-    }
-
     /// The group at `lsn`, or why there is none.
     fn group(
         &mut self,
@@ -302,7 +283,7 @@ impl Reader {
         if lsn.since(self.scan_start) >= self.layout.area {
             return Ok(None);
         }
-        Ok(self.bytes(lsn, HEADER)?.and_then(GroupHeader::decode))
+        Ok(self.window.bytes(lsn, HEADER)?.and_then(GroupHeader::decode))
     }
 
     /// Header and frames of the group at `lsn`, if their checksum is good.
@@ -311,18 +292,14 @@ impl Reader {
         if header.used() > room {
             return Ok(None);
         }
-        Ok(self.bytes(lsn, header.used() as usize)?.filter(|bytes| header.verify(bytes)))
+        Ok(self.window.bytes(lsn, header.used() as usize)?.filter(|bytes| header.verify(bytes)))
     }
 
     /// Searches past the end for a valid group that proves that the log was durable beyond `end`: as far as
     /// the log can have gone.
     fn find_proof(&mut self, end: Lsn, block: &CheckpointBlock) -> Result<Option<GroupHeader>> {
-        let mut limit = self.scan_start.plus(self.layout.area);
-        if block.reach > 0 {
-            limit = limit.min(block.flushed.plus(block.reach));
-        }
         let mut at = end;
-        while at < limit {
+        while at < self.limit {
             if let Some(header) = self.header(at)?
                 && header.lsn >= at
                 && header.lsn.since(at).is_multiple_of(self.layout.area)
@@ -335,42 +312,5 @@ impl Reader {
             at = at.plus(self.layout.block);
         }
         Ok(None)
-    }
-
-    /// `length` bytes from `lsn` on; `None` where the file does not reach so far.
-    fn bytes(&mut self, lsn: Lsn, length: usize) -> Result<Option<&[u8]>> {
-        let inside =
-            lsn >= self.window_start && lsn.since(self.window_start) + length as u64 <= self.filled as u64;
-        if !inside {
-            self.fill(lsn, length)?;
-        }
-        let at = lsn.since(self.window_start) as usize;
-        Ok(self.window[..self.filled].get(at..at + length))
-    }
-
-    /// Fills the window from the 4096-byte unit of `lsn` on.
-    fn fill(&mut self, lsn: Lsn, length: usize) -> Result<()> {
-        let in_unit = (lsn.0 - self.layout.origin.0) % 4096;
-        self.window_start = Lsn(lsn.0 - in_unit);
-        self.filled = 0;
-        let wanted = (in_unit as usize + length).max(self.window_next).next_multiple_of(4096);
-        let most = (self.layout.area / 16).clamp(WINDOW_FIRST as u64, WINDOW_MAX as u64) as usize;
-        self.window_next = most.min(4 * self.window_next);
-        if wanted > self.window.len() {
-            self.window = AlignedBuf::zeroed(wanted);
-        }
-        let wanted = (wanted as u64).min(self.layout.area) as usize;
-        while self.filled < wanted {
-            let from = self.window_start.plus(self.filled as u64);
-            let place = self.layout.physical(from);
-            let run = self.layout.until_wrap(from).min((wanted - self.filled) as u64);
-            let exists = (FRONT + self.exists).saturating_sub(place).min(run) as usize & !4095;
-            self.file.read_at(&mut self.window[self.filled..self.filled + exists], place)?;
-            self.filled += exists;
-            if (exists as u64) < run {
-                break;
-            }
-        }
-        Ok(())
     }
 }

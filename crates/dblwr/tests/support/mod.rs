@@ -90,11 +90,12 @@ pub fn batch(
     batch
 }
 
-pub fn run_recovery(storage: &dyn Storage, checkpoint: u64) -> Recovered {
-    let files = open_files(storage, OpenHow::EXISTING);
+pub fn run_recovery(disk: &Arc<SimulatedStorage>, checkpoint: u64) -> Recovered {
+    let env = SimulatedEnvironment::with_storage(0, disk.clone());
+    let files = open_files(&**disk, OpenHow::EXISTING);
     let mut locate =
         |id: PageId| Ok(files.get(&id.space).map(|file| (file.clone(), u64::from(id.page) * PAGE as u64)));
-    recover_since(storage, &[DATA.into()], PAGE, checkpoint, &mut locate).unwrap()
+    recover_since(&*env, &[DATA.into()], PAGE, checkpoint, &mut locate).unwrap()
 }
 
 pub fn read_page(storage: &SimulatedStorage, id: PageId) -> Vec<u8> {

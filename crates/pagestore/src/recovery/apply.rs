@@ -1,5 +1,6 @@
 //! Applying changes to pages: each page on its own, several at a time, and only what its LSN says it lacks.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use page::PageId;
@@ -10,7 +11,7 @@ use crate::error::{Error, Interrupt};
 use crate::flush::flush_list::FlushList;
 use crate::pool::guard::Pin;
 use crate::recovery::RecoverySummary;
-use crate::recovery::changes::{Batch, Changes, Entry};
+use crate::recovery::changes::{Batch, Changes, List};
 use crate::store::PageStore;
 
 /// Pages read ahead together by one thread.
@@ -41,16 +42,21 @@ impl PageStore {
         Ok(())
     }
 
+    /// Makes files as long as the log says.
+    pub(super) fn make_as_long(&self, sizes: &BTreeMap<u32, u32>) -> Result<(), Error> {
+        let storage = &**self.env.storage();
+        sizes.iter().try_for_each(|(space, pages)| self.spaces.extend_blocking(storage, *space, *pages))
+    }
+
     /// Applies a batch, in parallel by page.
     fn apply_in_parallel(&self, batch: Batch, summary: &mut RecoverySummary) -> Result<(), Error> {
-        for (space, pages) in &batch.sizes {
-            self.spaces.extend_blocking(&**self.env.storage(), *space, *pages)?;
-        }
-        let mut pages: Vec<_> = batch.pages.into_iter().collect();
+        let (sizes, pages, changes) = batch.into_parts();
+        self.make_as_long(&sizes)?;
+        let mut pages: Vec<_> = pages.into_iter().collect();
         pages.sort_unstable_by_key(|(page, _)| *page);
         let (next, changed) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(pages.len())));
         let corrupt = Mutex::new(Vec::new());
-        let work = || self.apply_some(&pages, &batch.changes, &next, &changed, &corrupt);
+        let work = || self.apply_some(&pages, &changes, &next, &changed, &corrupt);
         let threads = self.options.recovery_threads.min(pages.len() / READ_TOGETHER + 1);
         if threads <= 1 {
             work()?;
@@ -80,7 +86,7 @@ impl PageStore {
 
     fn apply_some(
         &self,
-        pages: &[(PageId, Vec<Entry>)],
+        pages: &[(PageId, List)],
         changes: &Changes,
         next: &AtomicUsize,
         changed: &Mutex<Vec<(Lsn, Pin)>>,
@@ -95,14 +101,14 @@ impl PageStore {
             };
             let wanted: Vec<PageId> = group
                 .iter()
-                .filter(|(_, entries)| !changes.begin_with_init(entries))
+                .filter(|(_, list)| !changes.begin_with_init(*list))
                 .map(|(page, _)| *page)
                 .collect();
             self.prefetch(&wanted);
-            for (page, entries) in group {
+            for (page, list) in group {
                 let applied = self
-                    .pin_for_recovery(*page, changes.begin_with_init(entries))
-                    .and_then(|pin| Ok((self.apply_to_page(&pin, entries, changes)?, pin)));
+                    .pin_for_recovery(*page, changes.begin_with_init(*list))
+                    .and_then(|pin| Ok((self.apply_to_page(&pin, *list, changes)?, pin)));
                 match applied {
                     Ok((Some(start), pin)) => changed.lock().push((start, pin)),
                     Ok((None, _)) => {}
@@ -133,13 +139,13 @@ impl PageStore {
     }
 
     /// Returns the start LSN of the first change that the page did not have.
-    fn apply_to_page(&self, pin: &Pin, entries: &[Entry], changes: &Changes) -> Result<Option<Lsn>, Error> {
+    fn apply_to_page(&self, pin: &Pin, list: List, changes: &Changes) -> Result<Option<Lsn>, Error> {
         let frame = pin.frame();
         let id = frame.page_id();
         frame.latch.lock_exclusive();
         // SAFETY: pinned and X-latched until the latch is given back.
         let bytes = unsafe { frame.bytes_mut() };
-        let applied = apply_entries(bytes, id, entries, changes);
+        let applied = apply_list(bytes, id, list, changes);
         if let Ok(Some(applied)) = &applied {
             applied.note(&mut self.flush_list.lock());
             if applied.first.is_some() {
@@ -176,15 +182,15 @@ impl Applied {
 }
 
 /// Does to the page what it lacks. `None`: it is not there.
-pub(super) fn apply_entries(
+pub(super) fn apply_list(
     bytes: &mut [u8],
     id: PageId,
-    entries: &[Entry],
+    list: List,
     changes: &Changes,
 ) -> Result<Option<Applied>, Error> {
-    let made = changes.begin_with_init(entries);
+    let made = changes.begin_with_init(list);
     let had = if made { Lsn(0) } else { Lsn(page::lsn(bytes)) };
-    let mut missing = entries.iter().filter(|entry| had < changes.lsns(entry).1);
+    let mut missing = changes.lacked(list, had);
     let first = missing.clone().next().map(|entry| changes.lsns(entry).0);
     if first.is_some() && !made && page::identity(bytes) != id {
         return Ok(None);
@@ -194,7 +200,7 @@ pub(super) fn apply_entries(
             "page {id}: {why}; innodb_page_size may differ from what the log was written with"
         ))
     })?;
-    let end = entries.last().map_or(Lsn(0), |last| changes.lsns(last).1);
+    let end = changes.end(list);
     if first.is_some() {
         bytes[page::LSN..page::LSN + 8].copy_from_slice(&end.0.to_be_bytes());
     }

@@ -50,7 +50,7 @@ use crate::store::PageStore;
 const FRAMES_LEFT: usize = 32;
 /// Bytes a batch of changes may always have.
 const BATCH_BYTES_MIN: usize = 1 << 20;
-/// And at most (positions in them are 32 bits).
+/// And at most: places in them have 32 bits.
 const BATCH_BYTES_MAX: usize = 1 << 30;
 
 /// What recovery did.

@@ -45,8 +45,8 @@ use crate::error::{Error, Interrupt};
 use crate::flush::flush_list::FlushList;
 use crate::pool::frame::FrameRef;
 use crate::pool::guard::Pin;
-use crate::recovery::apply::{Applied, apply_entries};
-use crate::recovery::changes::{Batch, Changes, Entry};
+use crate::recovery::apply::{Applied, apply_list};
+use crate::recovery::changes::{Batch, Changes, List};
 use crate::recovery::page_map::PageMap;
 use crate::store::PageStore;
 
@@ -118,7 +118,7 @@ impl Drop for Unapplied {
 }
 
 struct State {
-    pages: PageMap<Vec<Entry>>,
+    pages: PageMap<List>,
     /// The pages with the start LSN of their first change, in portions from old to new.
     order: Vec<(Lsn, PageId)>,
     /// For each place in `order`, the smallest start LSN from there on.
@@ -195,7 +195,7 @@ impl Unapplied {
     /// Whether the page begins with its initialisation, so that what is in its file does not matter.
     pub(crate) fn begins_with_init(&self, page: PageId) -> bool {
         let state = self.state.lock();
-        state.pages.get(&page).is_some_and(|entries| self.changes.begin_with_init(entries))
+        state.pages.get(&page).is_some_and(|list| self.changes.begin_with_init(*list))
     }
 
     /// Whether changes of the page are left.
@@ -244,17 +244,12 @@ impl Unapplied {
 impl PageStore {
     /// Keeps the changes, to be applied when their pages are read. Files are made as long as they must be.
     pub(super) fn apply_later(&self, batch: Batch) -> Result<u64, Error> {
-        for (space, pages) in &batch.sizes {
-            self.spaces.extend_blocking(&**self.env.storage(), *space, *pages)?;
-        }
-        let Batch { pages, changes, .. } = batch;
+        let (sizes, pages, changes) = batch.into_parts();
+        self.make_as_long(&sizes)?;
         if pages.is_empty() {
             return Ok(0);
         }
-        let first = |entries: &Vec<Entry>| entries.first().map(|entry| changes.lsns(entry).0);
-        let mut order: Vec<_> =
-            pages.iter().filter_map(|(page, entries)| Some((first(entries)?, *page))).collect();
-        assert_eq!(order.len(), pages.len(), "a page is named by its changes");
+        let mut order: Vec<_> = pages.iter().map(|(page, list)| (changes.start(*list), *page)).collect();
         order.sort_unstable();
         for portion in order.chunks_mut((pages.len() / PORTIONS).max(PORTION_MIN)) {
             portion.sort_unstable_by_key(|(_, page)| *page);
@@ -532,14 +527,10 @@ impl PageStore {
     /// When the changes do not fit the page, or the page is not there.
     pub(crate) fn apply_when_read(&self, page: PageId, bytes: &mut [u8]) -> Result<Option<CaughtUp>, Error> {
         let Some(unapplied) = self.unapplied.get() else { return Ok(None) };
-        // The page is being read by one only, so nobody else wants them meanwhile; its place stays.
-        let entries = unapplied.state.lock().pages.get_mut(&page).map(std::mem::take);
-        let Some(entries) = entries else { return Ok(None) };
-        let mut taken = Taken { unapplied: &unapplied, page, entries };
-        let applied = apply_entries(bytes, page, &taken.entries, &unapplied.changes)?;
+        let list = unapplied.state.lock().pages.get(&page).copied();
+        let Some(list) = list else { return Ok(None) };
+        let applied = apply_list(bytes, page, list, &unapplied.changes)?;
         let Some(applied) = applied else { return Err(self.lost_page(page)) };
-        taken.entries = Vec::new();
-        drop(taken);
         Ok(Some(CaughtUp { unapplied, page, applied }))
     }
 
@@ -547,23 +538,6 @@ impl PageStore {
     pub(crate) fn forget_unapplied(&self, space: u32) {
         if let Some(unapplied) = self.unapplied.get() {
             unapplied.forget(space, &self.flush_list);
-        }
-    }
-}
-
-/// Changes taken out to be applied, which come back if that does not succeed.
-struct Taken<'u> {
-    unapplied: &'u Unapplied,
-    page: PageId,
-    entries: Vec<Entry>,
-}
-
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        if !self.entries.is_empty()
-            && let Some(place) = self.unapplied.state.lock().pages.get_mut(&self.page)
-        {
-            *place = std::mem::take(&mut self.entries);
         }
     }
 }

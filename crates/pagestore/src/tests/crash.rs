@@ -101,7 +101,7 @@ pub(super) fn reopen_with(
     let dynamic: Arc<dyn Environment> = env.clone();
     let storage = dynamic.storage();
     let data = storage.open(&table(), disk::OpenHow::EXISTING)?;
-    dblwr::recover(&**storage, &directory(), PAGE_SIZE, &mut |id| {
+    dblwr::recover(&*dynamic, &directory(), PAGE_SIZE, &mut |id| {
         Ok((id.space == SPACE).then(|| (data.clone(), u64::from(id.page) * PAGE_SIZE as u64)))
     })?;
     let redo = RedoLog::open(&dynamic, &directory(), redo_options(LOG))?;

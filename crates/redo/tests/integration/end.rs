@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::common::*;
-use disk::{Environment, Random, SimulatedEnvironment};
+use disk::{Environment, Fault, FaultKind, Random, SimulatedEnvironment};
 use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -180,6 +180,57 @@ fn the_rest_of_the_circle_is_not_read() {
     assert!(bytes <= (128 * MIB) as u64 / 8, "up to {bytes} bytes");
     // The other block is damaged: for all that is known it was the newer one.
     assert!(machine_of(true) > 100);
+}
+
+/// Each call of a scan fails once: the scan ends with that error or finds all of the log, around the end of
+/// the circle too. Of what was read ahead it does not notice.
+#[test]
+fn a_read_ahead_that_fails_is_done_again() {
+    let (mut machine, log) = Machine::new(8, 16 * MIB);
+    let first = log.current();
+    for lap in 1..6 {
+        machine.load(&log, first.plus((lap * 2 * MIB) as u64), Flush::Sync);
+        machine.simulated.run_until_complete(log.move_checkpoint(log.current())).unwrap();
+    }
+    machine.load(&log, first.plus((18 * MIB) as u64), Flush::Sync);
+    let end = log.current();
+    drop(log);
+    let scan = |fault: Option<u64>| {
+        let simulated = SimulatedEnvironment::with_storage(3, machine.simulated.disk().crash(1));
+        let env: Arc<dyn Environment> = simulated.clone();
+        let log = RedoLog::open(&env, &dir(), machine.options.clone()).unwrap();
+        let before = simulated.disk().calls();
+        if let Some(call) = fault {
+            simulated.disk().plan(Fault { call: before + call, kind: FaultKind::Eio });
+        }
+        let (mut last, mut bytes) = (None, 0);
+        let summary = log.scan(
+            |start, end, records| {
+                assert!(last.is_none_or(|last| last <= start));
+                (last, bytes) = (Some(end), bytes + records.len() as u64);
+                Ok::<(), Error>(())
+            },
+            |_, _| {},
+        );
+        let calls = simulated.disk().calls() - before;
+        simulated.shutdown();
+        (summary.map(|summary| (summary, bytes)), calls)
+    };
+    let (whole, calls) = scan(None);
+    let (summary, bytes) = whole.unwrap();
+    assert_eq!((summary.end, summary.bytes), (end, bytes));
+    let mut unnoticed = 0;
+    for call in 0..calls {
+        match scan(Some(call)).0 {
+            Ok(found) => {
+                assert_eq!(found, (summary, bytes), "call {call}");
+                unnoticed += 1;
+            }
+            Err(Error::Io(_)) => {}
+            Err(other) => panic!("call {call}: {other}"),
+        }
+    }
+    assert!(unnoticed > 5, "{unnoticed} of {calls} calls were reads ahead");
 }
 
 /// Where recovery begins when the newest checkpoint block is damaged.
