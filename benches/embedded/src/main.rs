@@ -158,6 +158,8 @@ fn start(arguments: &Arguments, limit: Option<&MemoryLimit>, run: &mut Run, phas
     let mut command = Command::new(std::env::current_exe()?);
     if let Some(limit) = limit {
         command.arg("--group").arg(limit.processes());
+        // With an area for each thread, glibc keeps in each what a cache has freed.
+        command.env("MALLOC_ARENA_MAX", "1");
     }
     if let Some(pairs) = arguments.transaction_pairs() {
         command.args(["--transaction-pairs", &pairs.to_string()]);
