@@ -71,6 +71,8 @@ pub enum Kind {
     Canopydb,
     #[cfg(feature = "sqlite")]
     Sqlite,
+    #[cfg(feature = "rocksdb")]
+    Rocksdb,
 }
 
 impl Kind {
@@ -88,11 +90,14 @@ impl Kind {
             Kind::Canopydb => "canopydb",
             #[cfg(feature = "sqlite")]
             Kind::Sqlite => "sqlite",
+            #[cfg(feature = "rocksdb")]
+            Kind::Rocksdb => "rocksdb",
         }
     }
 
-    /// Opens a database in this directory, where the engine has a cache, with one of this size.
-    pub fn open(self, directory: &Path, cache_bytes: u64) -> Result<Box<dyn Engine>> {
+    /// Opens a database in this directory, where the engine has a cache, with one of this size. Whether the
+    /// data is more than there is memory for is known to the settings of who reads by the page cache alone.
+    pub fn open(self, directory: &Path, cache_bytes: u64, exceeds_memory: bool) -> Result<Box<dyn Engine>> {
         std::fs::create_dir_all(directory)?;
         Ok(match self {
             #[cfg(feature = "untorn")]
@@ -100,15 +105,23 @@ impl Kind {
             #[cfg(feature = "redb")]
             Kind::Redb => Box::new(engines::redb::Redb::open(directory, cache_bytes)?),
             #[cfg(feature = "lmdb")]
-            Kind::Lmdb => Box::new(engines::lmdb::Lmdb::open(directory)?),
+            Kind::Lmdb => Box::new(engines::lmdb::Lmdb::open(directory, exceeds_memory)?),
             #[cfg(feature = "fjall")]
             Kind::Fjall => Box::new(engines::fjall::Fjall::open(directory, cache_bytes)?),
             #[cfg(feature = "canopydb")]
             Kind::Canopydb => Box::new(engines::canopydb::Canopydb::open(directory, cache_bytes)?),
             #[cfg(feature = "sqlite")]
             Kind::Sqlite => Box::new(engines::sqlite::Sqlite::open(directory, cache_bytes)?),
+            #[cfg(feature = "rocksdb")]
+            Kind::Rocksdb => Box::new(engines::rocksdb::Rocksdb::open(directory, cache_bytes)?),
         })
     }
+}
+
+/// What an engine that gathers changes in memory beside its cache may gather before it writes them: what
+/// fjall, RocksDB and canopydb have by default, and a quarter of a cache that is small.
+pub fn write_buffer_bytes(cache_bytes: u64) -> u64 {
+    (cache_bytes / 4).min(64 << 20)
 }
 
 /// The value in these bytes.

@@ -15,10 +15,11 @@ mod workload;
 mod ycsb;
 mod zipf;
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, ValueEnum};
@@ -27,7 +28,7 @@ use allocated::allocated;
 use engine::Kind;
 use measure::timed;
 use memory_limit::MemoryLimit;
-use report::{Part, Record, Run, Workload};
+use report::{Part, Record, Run, Told, Workload};
 use workload::Sizes;
 
 #[derive(Parser)]
@@ -52,6 +53,13 @@ struct Arguments {
     /// The most memory that an engine's process may have, page cache included and no swap, in MiB (root).
     #[arg(long)]
     memory_mib: Option<u64>,
+    /// The most pairs that the bulk load, the removals and the reinsertion change in one transaction: all,
+    /// and 1,000 with a limit of memory.
+    #[arg(long)]
+    transaction_pairs: Option<u64>,
+    /// After this many minutes a process of an engine is killed, and its run has failed.
+    #[arg(long, default_value_t = 60)]
+    most_minutes: u64,
     /// Only these engines.
     #[arg(long, value_enum, value_delimiter = ',')]
     engines: Vec<Kind>,
@@ -77,15 +85,25 @@ enum Phase {
     AfterKill,
 }
 
-/// One process of one engine: prints its part as one line.
+/// Most engines have all changes of a transaction in memory until the commit.
+const TRANSACTION_PAIRS_IN_LITTLE_MEMORY: u64 = 1000;
+
+impl Arguments {
+    fn transaction_pairs(&self) -> Option<u64> {
+        self.transaction_pairs.or(self.memory_mib.map(|_| TRANSACTION_PAIRS_IN_LITTLE_MEMORY))
+    }
+}
+
+/// One process of one engine: tells its steps.
 fn work(arguments: &Arguments, kind: Kind, phase: Phase) -> Result<()> {
     if let Some(group) = &arguments.group {
         memory_limit::join(group)?;
     }
-    let (sizes, cache) = (sizes(arguments), arguments.cache_mib << 20);
+    let cache = arguments.cache_mib << 20;
+    let (keys, seed) = (arguments.keys, arguments.seed);
+    let transaction_pairs = arguments.transaction_pairs.unwrap_or(u64::MAX);
+    let sizes = Sizes { keys, seed, transaction_pairs };
     let directory = arguments.directory.join(kind.name());
-    let mut part = Part::default();
-    let steps = &mut part.steps;
     let name = match phase {
         Phase::Create => "create",
         Phase::Main | Phase::Ycsb => "open, empty",
@@ -93,41 +111,58 @@ fn work(arguments: &Arguments, kind: Kind, phase: Phase) -> Result<()> {
         Phase::Killed => "open before the writes",
         Phase::AfterKill => "open after a kill",
     };
-    let engine = timed(steps, name, 1, || kind.open(&directory, cache))?;
+    let engine = timed(name, 1, || kind.open(&directory, cache, arguments.group.is_some()))?;
     match phase {
         Phase::Create | Phase::Reopen => {}
-        Phase::Main => part.resident_bytes = Some(workload::run(kind, &*engine, sizes, steps)?),
+        Phase::Main => Told::Resident(workload::run(kind, &*engine, sizes)?).tell()?,
         Phase::Ycsb => {
             let time = Duration::from_secs(arguments.seconds);
-            let sizes = ycsb::Sizes { keys: sizes.keys, seed: sizes.seed, time };
-            part.resident_bytes = Some(ycsb::run(&*engine, sizes, steps)?);
+            let sizes = ycsb::Sizes { keys, seed, transaction_pairs, time };
+            Told::Resident(ycsb::run(&*engine, sizes)?).tell()?;
         }
-        Phase::Killed => workload::before_kill(&*engine, sizes, steps)?,
+        Phase::Killed => workload::before_kill(&*engine, sizes)?,
         Phase::AfterKill => workload::after_kill(&*engine, sizes)?,
     }
     if phase == Phase::Killed {
-        println!("{}", serde_json::to_string(&part)?);
-        std::io::stdout().flush()?;
+        Told::Done.tell()?;
         loop {
             // Until the kill.
             std::thread::park();
         }
     }
-    timed(&mut part.steps, &format!("close ({phase:?})"), 1, || engine.close())?;
-    println!("{}", serde_json::to_string(&part)?);
-    Ok(())
+    timed(&format!("close ({phase:?})"), 1, || engine.close())?;
+    Told::Done.tell()
 }
 
-fn sizes(arguments: &Arguments) -> Sizes {
-    Sizes { keys: arguments.keys, seed: arguments.seed }
+/// Gathers what a process tells until it is done (true), or has ended before that.
+fn gather(lines: &Receiver<String>, time: Duration, part: &mut Part) -> Result<bool> {
+    let end = Instant::now() + time;
+    loop {
+        let line = match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => bail!("not done after {} minutes", time.as_secs() / 60),
+            Err(RecvTimeoutError::Disconnected) => return Ok(false),
+        };
+        match serde_json::from_str(&line)? {
+            Told::Step(step) => part.steps.push(step),
+            Told::Resident(bytes) => part.resident_bytes = Some(bytes),
+            Told::Done => return Ok(true),
+            Told::Failed(why) => bail!(why),
+        }
+    }
 }
 
-/// Starts a process for a phase and gathers its part.
-fn start(arguments: &Arguments, limit: Option<&MemoryLimit>, kind: Kind, phase: Phase) -> Result<Part> {
+/// Starts a process for a phase and gathers what it tells.
+fn start(arguments: &Arguments, limit: Option<&MemoryLimit>, run: &mut Run, phase: Phase) -> Result<()> {
     let phase_name = phase.to_possible_value().context("a phase without name")?;
     let mut command = Command::new(std::env::current_exe()?);
     if let Some(limit) = limit {
         command.arg("--group").arg(limit.processes());
+        // With an area for each thread, glibc keeps in each what a cache has freed.
+        command.env("MALLOC_ARENA_MAX", "1");
+    }
+    if let Some(pairs) = arguments.transaction_pairs() {
+        command.args(["--transaction-pairs", &pairs.to_string()]);
     }
     let mut process = command
         .arg("--directory")
@@ -135,17 +170,29 @@ fn start(arguments: &Arguments, limit: Option<&MemoryLimit>, kind: Kind, phase: 
         .args(["--keys", &arguments.keys.to_string(), "--seed", &arguments.seed.to_string()])
         .args(["--cache-mib", &arguments.cache_mib.to_string()])
         .args(["--seconds", &arguments.seconds.to_string()])
-        .args(["--engines", kind.name(), "--phase", phase_name.get_name()])
+        .args(["--engines", run.engine.name(), "--phase", phase_name.get_name()])
         .stdout(Stdio::piped())
         .spawn()?;
-    let mut line = String::new();
-    BufReader::new(process.stdout.take().context("no output")?).read_line(&mut line)?;
-    if phase == Phase::Killed {
+    let (teller, lines) = std::sync::mpsc::channel();
+    let output = BufReader::new(process.stdout.take().context("no output")?);
+    // Ends with the process.
+    std::thread::spawn(move || {
+        output.lines().map_while(Result::ok).try_for_each(|line| teller.send(line).map_err(drop))
+    });
+    let time = Duration::from_secs(60 * arguments.most_minutes);
+    let gathered = gather(&lines, time, &mut run.part);
+    if gathered.is_err() || phase == Phase::Killed {
         process.kill()?;
     }
     let status = process.wait()?;
-    ensure!(phase == Phase::Killed || status.success(), "{} failed in {phase:?}", kind.name());
-    serde_json::from_str(&line).with_context(|| format!("{} in {phase:?}", kind.name()))
+    let done = gathered.and_then(|done| {
+        ensure!(done && (phase == Phase::Killed || status.success()), "{status}");
+        Ok(())
+    });
+    done.with_context(|| {
+        let last = run.part.steps.last().map_or("the start", |step| &step.name);
+        format!("after \"{last}\"")
+    })
 }
 
 fn run(arguments: &Arguments, limit: Option<&MemoryLimit>, kind: Kind, round: u32) -> Result<Run> {
@@ -154,29 +201,41 @@ fn run(arguments: &Arguments, limit: Option<&MemoryLimit>, kind: Kind, round: u3
     if directory.exists() {
         std::fs::remove_dir_all(&directory)?;
     }
-    let start = |phase| start(arguments, limit, kind, phase);
+    let part = Part::default();
+    let mut run = Run { engine: kind, round, part, empty_bytes: None, disk_bytes: None, failed: None };
+    if let Err(error) = phases(arguments, limit, &directory, &mut run) {
+        let failed = format!("{error:#}");
+        eprintln!("  failed {failed}");
+        run.failed = Some(failed);
+    }
+    if directory.exists() {
+        std::fs::remove_dir_all(&directory)?;
+    }
+    Ok(run)
+}
+
+/// The processes of a run, one after the other.
+fn phases(arguments: &Arguments, limit: Option<&MemoryLimit>, directory: &Path, run: &mut Run) -> Result<()> {
     let (main, after): (Phase, &[Phase]) = match arguments.workload {
         Workload::Steps => (Phase::Main, &[Phase::Reopen, Phase::Killed, Phase::AfterKill]),
         Workload::Ycsb => (Phase::Ycsb, &[]),
     };
-    let mut part = start(Phase::Create)?;
-    let empty_bytes = allocated(&directory)?;
-    let main = start(main)?;
-    let disk_bytes = allocated(&directory)?;
-    part.resident_bytes = main.resident_bytes;
-    part.steps.extend(main.steps);
-    for phase in after {
-        part.steps.extend(start(*phase)?.steps);
-    }
-    std::fs::remove_dir_all(&directory)?;
-    Ok(Run { engine: kind, round, part, empty_bytes, disk_bytes })
+    start(arguments, limit, run, Phase::Create)?;
+    run.empty_bytes = Some(allocated(directory)?);
+    start(arguments, limit, run, main)?;
+    run.disk_bytes = Some(allocated(directory)?);
+    after.iter().try_for_each(|phase| start(arguments, limit, run, *phase))
 }
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     if let Some(phase) = arguments.phase {
         let [kind] = arguments.engines[..] else { bail!("a phase needs one engine") };
-        return work(&arguments, kind, phase);
+        if let Err(error) = work(&arguments, kind, phase) {
+            Told::Failed(format!("{error:#}")).tell()?;
+            std::process::exit(1);
+        }
+        return Ok(());
     }
     let all = Kind::value_variants();
     let engines = if arguments.engines.is_empty() { all } else { &arguments.engines };
@@ -187,6 +246,7 @@ fn main() -> Result<()> {
         keys,
         cache_bytes: arguments.cache_mib << 20,
         memory_bytes: arguments.memory_mib.map(|mib| mib << 20),
+        transaction_pairs: arguments.transaction_pairs(),
         seed,
         runs: Vec::new(),
     };
@@ -199,5 +259,6 @@ fn main() -> Result<()> {
         }
     }
     println!("{}", record.tables());
+    ensure!(record.runs.iter().all(|run| run.failed.is_none()), "not every run got through");
     Ok(())
 }

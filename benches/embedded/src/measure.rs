@@ -1,11 +1,12 @@
-//! What a step took: time, processor, bytes towards the disk; and the memory of the process.
+//! What a step took: time, processor, bytes towards the disk; and the memory of the process. A step is told
+//! when it ends, so that the ones before a failure are known.
 
 use std::time::Instant;
 
 use anyhow::Result;
 use nix::sys::resource::{UsageWho, getrusage};
 
-use crate::report::Step;
+use crate::report::{Step, Told};
 
 fn cpu_seconds() -> Result<f64> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
@@ -27,13 +28,13 @@ pub fn resident_bytes() -> u64 {
     kib.unwrap_or(0) << 10
 }
 
-/// Runs a step of `count` operations and notes what it took.
-pub fn timed<R>(steps: &mut Vec<Step>, name: &str, count: u64, f: impl FnOnce() -> Result<R>) -> Result<R> {
-    counted(steps, name, || Ok((f()?, count)))
+/// Runs a step of `count` operations and tells what it took.
+pub fn timed<R>(name: &str, count: u64, f: impl FnOnce() -> Result<R>) -> Result<R> {
+    counted(name, || Ok((f()?, count)))
 }
 
-/// Runs a step that says how many operations it was, and notes what it took.
-pub fn counted<R>(steps: &mut Vec<Step>, name: &str, f: impl FnOnce() -> Result<(R, u64)>) -> Result<R> {
+/// Runs a step that says how many operations it was, and tells what it took.
+pub fn counted<R>(name: &str, f: impl FnOnce() -> Result<(R, u64)>) -> Result<R> {
     let (cpu, written, begun) = (cpu_seconds()?, written_bytes(), Instant::now());
     let (result, count) = f()?;
     let seconds = begun.elapsed().as_secs_f64();
@@ -45,6 +46,6 @@ pub fn counted<R>(steps: &mut Vec<Step>, name: &str, f: impl FnOnce() -> Result<
         written_bytes: written_bytes() - written,
     };
     eprintln!("  {:<28} {seconds:>9.3} s  {:>9.3} s CPU", step.name, step.cpu_seconds);
-    steps.push(step);
+    Told::Step(step).tell()?;
     Ok(result)
 }

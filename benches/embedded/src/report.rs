@@ -1,5 +1,8 @@
 //! What was measured, as a record and as a table.
 
+use std::io::Write;
+
+use anyhow::Result;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +31,26 @@ pub struct Step {
     pub written_bytes: u64,
 }
 
-/// What one process, or all processes of a run, measured.
+/// What an engine's process tells the one that has started it, each as a line.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Told {
+    Step(Step),
+    /// Memory that belongs to no file.
+    Resident(u64),
+    /// The work is done; the process ends, or waits for its kill.
+    Done,
+    Failed(String),
+}
+
+impl Told {
+    pub fn tell(&self) -> Result<()> {
+        let mut output = std::io::stdout().lock();
+        writeln!(output, "{}", serde_json::to_string(self)?)?;
+        Ok(output.flush()?)
+    }
+}
+
+/// What the processes of a run measured.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Part {
     pub steps: Vec<Step>,
@@ -43,8 +65,11 @@ pub struct Run {
     pub round: u32,
     #[serde(flatten)]
     pub part: Part,
-    pub empty_bytes: u64,
-    pub disk_bytes: u64,
+    pub empty_bytes: Option<u64>,
+    pub disk_bytes: Option<u64>,
+    /// Why there is nothing behind the last step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
 }
 
 /// All that a comparison measured.
@@ -55,6 +80,8 @@ pub struct Record {
     pub cache_bytes: u64,
     /// The most that a process may have, with its page cache.
     pub memory_bytes: Option<u64>,
+    /// The most changes of a transaction of the bulk load and the removals, and of the reinsertion.
+    pub transaction_pairs: Option<u64>,
     pub seed: u64,
     pub runs: Vec<Run>,
 }
@@ -65,7 +92,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 impl Record {
-    /// Markdown tables with the medians of the rounds.
+    /// Markdown tables with the medians of the rounds, and a line for each run that failed.
     pub fn tables(&self) -> String {
         let mut engines: Vec<Kind> = Vec::new();
         let mut steps: Vec<&str> = Vec::new();
@@ -116,10 +143,15 @@ impl Record {
         };
         let sizes = ["files of an empty database", "files after the close", memory];
         table("MiB", &sizes, &|run, name| match name {
-            "files of an empty database" => Some(mib(run.empty_bytes)),
-            "files after the close" => Some(mib(run.disk_bytes)),
+            "files of an empty database" => run.empty_bytes.map(mib),
+            "files after the close" => run.disk_bytes.map(mib),
             _ => run.part.resident_bytes.map(mib),
         });
+        for run in &self.runs {
+            if let Some(failed) = &run.failed {
+                text += &format!("\nFailed: {}, round {}, {failed}\n", run.engine.name(), run.round + 1);
+            }
+        }
         text
     }
 }

@@ -5,13 +5,30 @@ use anyhow::{Result, ensure};
 use crate::engine::{Change, Engine, Kind, Reads, Session, VALUE_BYTES};
 use crate::measure::{resident_bytes, timed};
 use crate::pairs::{is_value, key, mixed, put};
-use crate::report::Step;
 
 /// Sizes of the steps.
 #[derive(Clone, Copy)]
 pub struct Sizes {
     pub keys: u64,
     pub seed: u64,
+    /// The most changes of a transaction of the bulk load and the removals, and of the reinsertion.
+    pub transaction_pairs: u64,
+}
+
+/// Makes a change of each of these numbers, in as few transactions as may be.
+pub fn write_all(
+    session: &mut dyn Session,
+    numbers: std::ops::Range<u64>,
+    transaction_pairs: u64,
+    change: impl Fn(u64) -> Change,
+) -> Result<()> {
+    let mut first = numbers.start;
+    while first < numbers.end {
+        let end = numbers.end.min(first.saturating_add(transaction_pairs));
+        session.write(&mut (first..end).map(&change))?;
+        first = end;
+    }
+    Ok(())
 }
 
 impl Sizes {
@@ -94,17 +111,18 @@ fn random_ranges(session: &mut dyn Session, sizes: Sizes) -> Result<()> {
 }
 
 /// The steps of the first process, up to the close.
-pub fn run(kind: Kind, engine: &dyn Engine, sizes: Sizes, steps: &mut Vec<Step>) -> Result<u64> {
+pub fn run(kind: Kind, engine: &dyn Engine, sizes: Sizes) -> Result<u64> {
     let seed = sizes.seed;
     let mut session = engine.session(1)?;
     let single = |session: &mut dyn Session, n: u64| session.write(&mut std::iter::once(put(seed, n)));
-    timed(steps, "bulk load", sizes.keys, || session.write(&mut (0..sizes.keys).map(|n| put(seed, n))))?;
+    let at_once = sizes.transaction_pairs;
+    timed("bulk load", sizes.keys, || write_all(&mut *session, 0..sizes.keys, at_once, |n| put(seed, n)))?;
     let mut next = sizes.keys;
-    timed(steps, "durable writes", sizes.singles(), || {
+    timed("durable writes", sizes.singles(), || {
         (next..next + sizes.singles()).try_for_each(|n| single(&mut *session, n))
     })?;
     next += sizes.singles();
-    timed(steps, "batches", 100 * sizes.batch(), || {
+    timed("batches", 100 * sizes.batch(), || {
         (0..100).try_for_each(|batch| {
             let first = next + batch * sizes.batch();
             session.write(&mut (first..first + sizes.batch()).map(|n| put(seed, n)))
@@ -114,21 +132,21 @@ pub fn run(kind: Kind, engine: &dyn Engine, sizes: Sizes, steps: &mut Vec<Step>)
     for threads in [8, 32] {
         let name = format!("durable writes, {threads} threads");
         let mut sessions = engine.sessions(threads)?;
-        timed(steps, &name, sizes.threaded(), || {
+        timed(&name, sizes.threaded(), || {
             threaded(&mut sessions, next, sizes.threaded(), |session, mut numbers| {
                 numbers.try_for_each(|n| single(session, n))
             })
         })?;
         next += sizes.threaded() / threads * threads;
     }
-    let pairs = timed(steps, "count", next, || engine.count())?;
+    let pairs = timed("count", next, || engine.count())?;
     ensure!(pairs == next, "{} counts {pairs} of {next} pairs", kind.name());
-    timed(steps, "random reads", sizes.reads(), || random_reads(&mut *session, sizes, 0..sizes.reads()))?;
-    timed(steps, "ranges of 10", sizes.ranges(), || random_ranges(&mut *session, sizes))?;
+    timed("random reads", sizes.reads(), || random_reads(&mut *session, sizes, 0..sizes.reads()))?;
+    timed("ranges of 10", sizes.ranges(), || random_ranges(&mut *session, sizes))?;
     for threads in [4, 32] {
         let name = format!("random reads, {threads} threads");
         let mut sessions = engine.sessions(threads)?;
-        timed(steps, &name, sizes.reads(), || {
+        timed(&name, sizes.reads(), || {
             threaded(&mut sessions, 0, sizes.reads(), |session, numbers| {
                 random_reads(session, sizes, numbers)
             })
@@ -136,18 +154,18 @@ pub fn run(kind: Kind, engine: &dyn Engine, sizes: Sizes, steps: &mut Vec<Step>)
     }
     let resident = resident_bytes();
     let half = next / 2;
-    timed(steps, "removals", half, || {
-        session.write(&mut (0..half).map(|n| Change::Remove(key(seed, n * 2))))
+    timed("removals", half, || {
+        write_all(&mut *session, 0..half, at_once, |n| Change::Remove(key(seed, n * 2)))
     })?;
-    timed(steps, "reinsertion", half, || session.write(&mut (0..half).map(|n| put(seed, n * 2))))?;
+    timed("reinsertion", half, || write_all(&mut *session, 0..half, at_once, |n| put(seed, n * 2)))?;
     Ok(resident)
 }
 
 /// Durable writes, before the process is killed.
-pub fn before_kill(engine: &dyn Engine, sizes: Sizes, steps: &mut Vec<Step>) -> Result<()> {
+pub fn before_kill(engine: &dyn Engine, sizes: Sizes) -> Result<()> {
     let mut session = engine.session(1)?;
     let first = sizes.inserted();
-    timed(steps, "writes before the kill", 100 * sizes.batch(), || {
+    timed("writes before the kill", 100 * sizes.batch(), || {
         (0..100).try_for_each(|batch| {
             let first = first + batch * sizes.batch();
             session.write(&mut (first..first + sizes.batch()).map(|n| put(sizes.seed, n)))

@@ -12,7 +12,7 @@ use anyhow::{Result, bail, ensure};
 use crate::engine::{Change, Engine, Key, Reads, Session};
 use crate::measure::{counted, resident_bytes, timed};
 use crate::pairs::{is_value, key, mixed, new_version, put};
-use crate::report::Step;
+use crate::workload::write_all;
 use crate::zipf::Zipf;
 
 const THREADS: [u64; 3] = [1, 8, 32];
@@ -61,15 +61,17 @@ pub struct Sizes {
     /// Pairs that are loaded.
     pub keys: u64,
     pub seed: u64,
+    /// The most pairs of a transaction of the bulk load.
+    pub transaction_pairs: u64,
     /// Of each workload with each number of threads.
     pub time: Duration,
 }
 
 /// Loads the pairs and runs all workloads; the resident memory at the end.
-pub fn run(engine: &dyn Engine, sizes: Sizes, steps: &mut Vec<Step>) -> Result<u64> {
+pub fn run(engine: &dyn Engine, sizes: Sizes) -> Result<u64> {
     let mut session = engine.session(1)?;
-    timed(steps, "bulk load", sizes.keys, || {
-        session.write(&mut (0..sizes.keys).map(|n| put(sizes.seed, n)))
+    timed("bulk load", sizes.keys, || {
+        write_all(&mut *session, 0..sizes.keys, sizes.transaction_pairs, |n| put(sizes.seed, n))
     })?;
     drop(session);
     let zipf = Zipf::new(sizes.keys);
@@ -80,7 +82,7 @@ pub fn run(engine: &dyn Engine, sizes: Sizes, steps: &mut Vec<Step>) -> Result<u
             let name = format!("{}, {threads} {plural}", mix.name);
             let before = count_of_pair_0(engine, sizes)?;
             let sessions = engine.sessions(threads)?;
-            let (done, sessions) = counted(steps, &name, || {
+            let (done, sessions) = counted(&name, || {
                 let (done, sessions) = run_mix(sessions, sizes, &zipf, mix, &mut next)?;
                 Ok(((done, sessions), done))
             })?;

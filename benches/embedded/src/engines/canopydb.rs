@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use canopydb::{Database, EnvOptions, Environment, Tree};
+use canopydb::{Database, DbOptions, EnvOptions, Environment, Tree};
 
-use crate::engine::{Change, Engine, GONE, Key, Reads, Session, Value, value_of};
+use crate::engine::{Change, Engine, GONE, Key, Reads, Session, Value, value_of, write_buffer_bytes};
 
 const PAIRS: &[u8] = b"pairs";
 
@@ -19,7 +19,14 @@ impl Canopydb {
         let mut options = EnvOptions::new(directory);
         options.page_cache_size = cache_bytes as usize;
         let environment = Environment::with_options(options)?;
-        let database = environment.get_or_create_database("pairs")?;
+        let mut options = DbOptions::default();
+        let buffer_bytes = write_buffer_bytes(cache_bytes) as usize;
+        options.write_txn_memory_limit = buffer_bytes;
+        options.checkpoint_target_size = buffer_bytes;
+        // Four times as much by default, too.
+        options.throttle_memory_limit = 4 * buffer_bytes;
+        options.stall_memory_limit = 4 * buffer_bytes;
+        let database = environment.get_or_create_database_with("pairs", options)?;
         let transaction = database.begin_write()?;
         drop(transaction.get_or_create_tree(PAIRS)?);
         transaction.commit_with(true)?;

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use anyhow::{Context, Result};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot};
 
-use crate::engine::{Change, Engine, GONE, Key, Reads, Session, Value, value_of};
+use crate::engine::{Change, Engine, GONE, Key, Reads, Session, Value, value_of, write_buffer_bytes};
 
 pub struct Fjall {
     database: Database,
@@ -18,7 +18,9 @@ pub struct Fjall {
 impl Fjall {
     pub fn open(directory: &Path, cache_bytes: u64) -> Result<Fjall> {
         let database = Database::builder(directory).cache_size(cache_bytes).open()?;
-        let pairs = database.keyspace("pairs", KeyspaceCreateOptions::default)?;
+        let pairs = database.keyspace("pairs", || {
+            KeyspaceCreateOptions::default().max_memtable_size(write_buffer_bytes(cache_bytes))
+        })?;
         Ok(Fjall { database, pairs, modifying: Mutex::new(()) })
     }
 }

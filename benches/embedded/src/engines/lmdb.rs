@@ -1,11 +1,13 @@
 //! LMDB by heed with its defaults: each commit is synced. It has no cache of its own, but the page cache.
+//! What the kernel reads ahead of a page that is missing is turned off where memory is limited, as LMDB's
+//! documentation says: it would be 128 KiB for each page, and drop others.
 
 use std::ops::Bound;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use heed::types::Bytes;
-use heed::{Database, Env, EnvOpenOptions, RoTxn, WithoutTls};
+use heed::{Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithoutTls};
 
 use crate::engine::{Change, Engine, GONE, Key, Reads, Session, Value, value_of};
 
@@ -18,9 +20,13 @@ pub struct Lmdb {
 }
 
 impl Lmdb {
-    pub fn open(directory: &Path) -> Result<Lmdb> {
+    pub fn open(directory: &Path, exceeds_memory: bool) -> Result<Lmdb> {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options.map_size(MAP_BYTES).max_readers(256);
+        if exceeds_memory {
+            // SAFETY: this flag only says how pages are read.
+            unsafe { options.flags(EnvFlags::NO_READ_AHEAD) };
+        }
         // SAFETY: the directory is this program's own; nobody else opens or changes the file.
         let environment = unsafe { options.open(directory)? };
         let mut transaction = environment.write_txn()?;
