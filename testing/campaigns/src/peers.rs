@@ -148,8 +148,8 @@ pub fn text_of(value: &Value) -> String {
     }
 }
 
-/// A row as one text that no other row has: the library's own one for debugging cuts what is longer than eight
-/// bytes.
+/// A row as one text that no other row has: the library's own one for debugging cuts what is longer than
+/// eight bytes.
 pub fn whole(row: &[Value]) -> String {
     let cell = |value: &Value| match value {
         Value::Bytes(bytes) => format!("'{}'", bytes.escape_ascii()),

@@ -151,7 +151,7 @@ impl<'a> Round<'a> {
         if outcome.verdict == Verdict::Lost {
             // It took too long, or the server is gone: then the next round cannot begin.
             let text = statement.sql.written(Style::Plain);
-            println!("-- round {} ends: no answer of ours\n{text};\n", self.number);
+            println!("-- round {} ends: ours gives no answer\n{text};\n", self.number);
             *self.counts.verdicts.entry(outcome.verdict).or_default() += 1;
             self.counts.findings.insert(text);
             self.servers.end(self.addresses);

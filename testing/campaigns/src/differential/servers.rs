@@ -138,8 +138,8 @@ impl Servers {
         consistent(vec![("whole".into(), whole), ("three parts".into(), Answer::Rows(united))])
     }
 
-    /// Why the first peer's rows prove nothing: by another plan it gives ours, or its rows for a condition that
-    /// is true, false and unknown are not all rows, where ours are.
+    /// Why the first peer's rows prove nothing: by another plan it gives ours, or its rows for a condition
+    /// that is true, false and unknown are not all rows, where ours are.
     pub fn contradiction(&mut self, statement: &Statement, outcome: &Outcome) -> Option<&'static str> {
         let [(_, ours @ Answer::Rows(_)), (_, Answer::Rows(_)), ..] = &outcome.answers[..] else {
             return None;
