@@ -140,7 +140,6 @@ fn kind_name(kind: &ColumnType) -> &'static str {
         ColumnType::Date => "date",
         ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => "datetime",
         ColumnType::Time { .. } => "time",
-        ColumnType::Year => "year",
         ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text { .. } => "string",
         _ => "integer",
     }
@@ -421,7 +420,6 @@ impl Storing<'_> {
     }
 
     fn year(&self, value: &Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
-        self.check_number(value, column)?;
         let mut year = match value {
             Value::Date(date) => i64::from(date.year),
             Value::DateTime(moment, _) => i64::from(moment.date.year),
@@ -437,7 +435,12 @@ impl Storing<'_> {
             70..=99 => 1900 + year,
             year => year,
         };
-        if year != 0 && !(1901..=2155).contains(&year) {
+        let is_none = year != 0 && !(1901..=2155).contains(&year);
+        // Of a text whose number is no year nothing else is said.
+        if !is_none || !matches!(value, Value::Text(..)) {
+            self.check_number(value, column)?;
+        }
+        if is_none {
             self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
             year = 0;
         }

@@ -148,6 +148,16 @@ pub fn text_of(value: &Value) -> String {
     }
 }
 
+/// A row as one text that no other row has: the library's own one for debugging cuts what is longer than
+/// eight bytes.
+pub fn whole(row: &[Value]) -> String {
+    let cell = |value: &Value| match value {
+        Value::Bytes(bytes) => format!("'{}'", bytes.escape_ascii()),
+        other => other.as_sql(true),
+    };
+    row.iter().map(cell).collect::<Vec<_>>().join("|")
+}
+
 /// An answer in one line.
 pub fn shown(answer: &Answer) -> String {
     let text = match answer {
@@ -160,4 +170,17 @@ pub fn shown(answer: &Answer) -> String {
         Answer::Lost(reason) => format!("lost: {reason}"),
     };
     text.replace('\n', " ").chars().take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_differ_behind_eight_bytes_are_told_apart() {
+        let row = |text: &str| whole(&[Value::Bytes(text.into()), Value::NULL]);
+        assert_ne!(row("2020-01-01 00:00:00"), row("2020-01-01 00:00:01"));
+        assert_ne!(whole(&[Value::Bytes("NULL".into())]), whole(&[Value::NULL]));
+        assert_ne!(row("a'|'b"), whole(&[Value::Bytes("a".into()), Value::Bytes("b".into()), Value::NULL]));
+    }
 }

@@ -8,7 +8,7 @@
 //! The time that each server took for a file is summed up as well: a plan that is worse than the peers'
 //! shows there.
 
-use crate::peers::{Accounts, Address, Answer, answer, connect};
+use crate::peers::{Accounts, Address, Answer, answer, connect, whole};
 use anyhow::{Context, Result, ensure};
 use mysql::prelude::Queryable;
 use mysql::{Conn, Value};
@@ -258,7 +258,7 @@ fn judge(record: &Record, ours: &Answer, right: &Answer, sums: &mut Sums) -> Opt
 }
 
 fn sorted(rows: &[Vec<Value>]) -> Vec<String> {
-    let mut rows: Vec<String> = rows.iter().map(|row| format!("{row:?}")).collect();
+    let mut rows: Vec<String> = rows.iter().map(|row| whole(row)).collect();
     rows.sort_unstable();
     rows
 }
@@ -272,7 +272,7 @@ fn ordered_by_all(sql: &str, columns: usize) -> bool {
 fn described(answer: &Answer) -> String {
     let mut text = match answer {
         Answer::Rows(rows) => {
-            let shown: Vec<String> = rows.iter().take(5).map(|row| format!("{row:?}")).collect();
+            let shown: Vec<String> = rows.iter().take(5).map(|row| whole(row)).collect();
             format!("{} rows, {}", rows.len(), shown.join(" "))
         }
         other => format!("{other:?}"),

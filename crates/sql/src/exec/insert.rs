@@ -82,6 +82,30 @@ pub(super) struct Inserting<'p, 'e> {
     refused: usize,
 }
 
+impl InsertPlan {
+    /// The stored form of what ON DUPLICATE KEY UPDATE assigns. NULL for a column that may not be NULL is an
+    /// error in any SQL mode, as that of a value for one row is, and of a query's rows, too.
+    fn encode_on_duplicate(
+        &self,
+        assigned: &Assigned,
+        column: &ColumnDef,
+        at: usize,
+        storing: &Storing<'_>,
+        cx: &Context<'_>,
+    ) -> Result<Option<Vec<u8>>, SqlError> {
+        match assigned {
+            Assigned::Value(expr) if !column.nullable && !self.ignore && self.rows.len() <= 1 => {
+                let value = expr.eval(cx)?;
+                if value.is_null() {
+                    return Err(errors::error(errors::BAD_NULL, &[&column.name]));
+                }
+                super::change::encode_value(&value, column, storing, cx)
+            }
+            assigned => super::change::encode_assigned(assigned, &self.defaults[at], column, storing, cx),
+        }
+    }
+}
+
 impl Inserting<'_, '_> {
     /// The next AUTO_INCREMENT value. Behind the greatest that the column takes it is that one again, as in
     /// MySQL: mostly it is there already (1062). Numbers that leave gaps go beyond it (1264). Of a BIGINT
@@ -647,7 +671,7 @@ impl<'e> Executor<'e> {
                 let views: SmallVec<[RowView<'_>; 4]> =
                     own.chain(selected.iter().map(|row| RowView::Values(row))).collect();
                 let cx = Context { rows: &views, inserted: &new, ..self.context(&inserting.subqueries) };
-                super::change::encode_assigned(assigned, &inserting.plan.defaults[at], def, &storing, &cx)?
+                inserting.plan.encode_on_duplicate(assigned, def, at, &storing, &cx)?
             };
             let value = match &encoded {
                 Some(bytes) => {

@@ -266,7 +266,7 @@ impl Planner<'_> {
             having = Some(condition);
         }
         binder.windows_allowed = true;
-        let (order, places) = self.order_keys(&mut binder, order_by, &groups)?;
+        let (order, places) = self.order_keys(&mut binder, select, order_by, &groups)?;
         binder.bind_unused_windows()?;
         let Binder { aggregates, mut windows, mut subqueries, select_list, .. } = binder;
         if select.rollup {
@@ -374,7 +374,11 @@ impl Planner<'_> {
         let (mut keys, mut entries, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
         for key in &select.group_by {
             binder.rule = if is_name(key) { NameRule::Group } else { NameRule::Tables };
-            let expr = match binder.position(key)? {
+            let listed = match binder.position(key)? {
+                None => self.listed_subquery(binder, select, key)?,
+                entry => entry,
+            };
+            let expr = match listed {
                 Some((expr, _)) => expr,
                 None => binder.bind(key)?.0,
             };
@@ -399,11 +403,42 @@ impl Planner<'_> {
         Ok((keys, entries))
     }
 
+    /// The entry of the select list that is the same expression, if it has a subquery: bound once more, that
+    /// would be another one. As in MySQL one that follows the rows is another one.
+    fn listed_subquery(
+        &self,
+        binder: &mut Binder<'_, '_>,
+        select: &ast::Select,
+        key: &ast::Expr,
+    ) -> Result<Option<Bound>, SqlError> {
+        let entries = select.items.iter().map_while(|item| match item {
+            ast::SelectItem::Expr { expr, .. } => Some(expr),
+            ast::SelectItem::Star { .. } => None,
+        });
+        let mut same = entries.enumerate().filter(|(_, entry)| !is_name(entry) && *entry == key);
+        let Some((at, _)) = same.next() else { return Ok(None) };
+        let (mut subquery, mut another) = (false, false);
+        if let Some(expr) = binder.select_list.expr(at) {
+            expr.visit_subqueries(&mut |number| {
+                subquery = true;
+                let plan = binder.subqueries.get(usize::from(number));
+                another |= plan.is_none_or(SelectPlan::follows_rows);
+            });
+            expr.visit(&mut |inner| {
+                another |= matches!(inner, Expr::Aggregate(_) | Expr::Window(_));
+                self.walk()
+            });
+        }
+        self.outcome()?;
+        Ok(if subquery && !another { binder.select_list.entry(at) } else { None })
+    }
+
     /// ORDER BY, without constants and repetitions: they cannot change the order. With each the place, from
     /// 0, where it is written.
     fn order_keys(
         &self,
         binder: &mut Binder<'_, '_>,
+        select: &ast::Select,
         order_by: &[ast::OrderItem],
         groups: &GroupKeys<'_>,
     ) -> Result<(Vec<(Expr, bool)>, Vec<usize>), SqlError> {
@@ -412,7 +447,11 @@ impl Planner<'_> {
         let (mut order, mut places, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
         for (place, item) in order_by.iter().enumerate() {
             binder.rule = if is_name(&item.expr) { NameRule::SelectList } else { NameRule::Tables };
-            let mut expr = match binder.position(&item.expr)? {
+            let listed = match binder.position(&item.expr)? {
+                None => self.listed_subquery(binder, select, &item.expr)?,
+                entry => entry,
+            };
+            let mut expr = match listed {
                 Some((expr, _)) => expr,
                 None => binder.bind(&item.expr)?.0,
             };

@@ -262,10 +262,12 @@ impl<'a> Value<'a> {
                 temporal::datetime_from_number(*number, today.any_day).map(|value| (value, 0))
             }
             number => {
-                let (whole, micros, digits) = whole_and_micros(&number.to_decimal());
+                let number = number.to_decimal();
+                let (whole, micros, digits) = whole_and_micros(&number);
                 let value = temporal::datetime_from_number(whole, today.any_day)?;
-                // Behind the digits of a day stands no fraction of a second.
-                let micros = if whole < temporal::DAY_NUMBERS_END { 0 } else { micros };
+                // Behind the digits of a day stands no fraction of a second, but behind the zero of none.
+                let is_none = whole == 0 && !decimal::is_negative(&number);
+                let micros = if whole < temporal::DAY_NUMBERS_END && !is_none { 0 } else { micros };
                 // Rounding may have made a whole second of the fraction.
                 let value = match micros {
                     1_000_000 => temporal::carried(DateTime { micros: 999_999, ..value })?,

@@ -148,6 +148,16 @@ impl<'a> Round<'a> {
         self.counts.statements += 1;
         let refused = matches!(outcome.answers.first(), Some((_, Answer::Error(..))));
         self.counts.refused += u64::from(refused);
+        if outcome.verdict == Verdict::Lost {
+            // It took too long, or the server is gone: then the next round cannot begin.
+            let text = statement.sql.written(Style::Plain);
+            println!("-- round {} ends: ours gives no answer\n{text};\n", self.number);
+            *self.counts.verdicts.entry(outcome.verdict).or_default() += 1;
+            self.counts.findings.insert(text);
+            self.servers.end(self.addresses);
+            self.ended = true;
+            return Ok(());
+        }
         if outcome.warnings.windows(2).any(|pair| pair[0] != pair[1]) {
             self.counts.warnings += 1;
             if self.settings.warnings {
@@ -157,7 +167,7 @@ impl<'a> Round<'a> {
         let counts = [Verdict::Same, Verdict::Excluded, Verdict::Unsettled];
         if counts.contains(&outcome.verdict) {
             *self.counts.verdicts.entry(outcome.verdict).or_default() += 1;
-        } else if let Some(reason) = reason(statement, &outcome) {
+        } else if let Some(reason) = self.known(statement, oracle, &outcome) {
             *self.counts.listed.entry(reason).or_default() += 1;
         } else {
             *self.counts.verdicts.entry(outcome.verdict).or_default() += 1;
@@ -165,10 +175,8 @@ impl<'a> Round<'a> {
                 self.found(statement, oracle, &outcome)?;
             }
         }
-        if outcome.verdict == Verdict::Lost {
-            anyhow::bail!("a connection was lost at {}", statement.sql.written(Style::Plain));
-        }
         if outcome.answers.iter().any(|(_, answer)| matches!(answer, Answer::Lost(_))) {
+            self.servers.end(self.addresses);
             println!(
                 "-- round {} ends: another server is gone\n{};\n",
                 self.number,
@@ -186,20 +194,37 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
+    /// The reason for which a difference does not count.
+    fn known(&mut self, statement: &Statement, oracle: Oracle, outcome: &Outcome) -> Option<&'static str> {
+        let contradicted = |servers: &mut Servers| match oracle {
+            Oracle::Peers => servers.contradiction(statement, outcome),
+            Oracle::Indexes | Oracle::Partition => None,
+        };
+        reason(statement, outcome).or_else(|| contradicted(&mut self.servers))
+    }
+
     /// Makes a difference small and prints it, if nothing like it was printed before.
     fn found(&mut self, statement: &Statement, oracle: Oracle, outcome: &Outcome) -> Result<()> {
+        // A smaller statement may have groups whose columns are any row's: refused then.
+        let grouped = !statement.changes && statement.sql.written(Style::Plain).contains(" GROUP BY ");
         let case = Case {
             tables: self.tables.clone(),
             contents: self.contents.clone(),
-            mode: self.mode.to_owned(),
+            mode: if grouped { format!("{},ONLY_FULL_GROUP_BY", self.mode) } else { self.mode.to_owned() },
             statement: statement.clone(),
             oracle,
         };
         let mut servers = Servers::new(self.addresses, &format!("{}_small", self.database))?;
         let (case, small) = Shrinker::new(&mut servers, case, outcome).shrunk();
+        let contradicted = match (&small, oracle) {
+            (Some(small), Oracle::Peers) => servers.contradiction(&case.statement, small),
+            _ => None,
+        };
+        servers.end(self.addresses);
         let shows = if small.is_some() { "" } else { "\n-- Not shown by tables made again." };
         let small = small.as_ref().unwrap_or(outcome);
-        if reason(&case.statement, small).is_none() && self.counts.findings.insert(case.form()) {
+        let known = reason(&case.statement, small).or(contradicted);
+        if known.is_none() && self.counts.findings.insert(case.form()) {
             println!("-- round {}{shows}\n{}", self.number, case.script(small));
         }
         Ok(())

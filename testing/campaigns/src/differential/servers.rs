@@ -43,6 +43,16 @@ impl Outcome {
     }
 }
 
+/// What makes MySQL plan otherwise, with what each switch has afterwards.
+const SWITCHES: [(&str, &str); 2] = [
+    (
+        "derived_merge=off,semijoin=off,materialization=off,block_nested_loop=off,\
+         derived_condition_pushdown=off,index_condition_pushdown=off",
+        "default",
+    ),
+    ("hypergraph_optimizer=on", "default"),
+];
+
 pub struct Servers {
     names: Vec<String>,
     connections: Vec<Conn>,
@@ -87,7 +97,11 @@ impl Servers {
 
     /// What ours says.
     fn ours(&mut self, sql: &str, representative: bool) -> Answer {
-        match self.connections.first_mut() {
+        self.said_by(0, sql, representative)
+    }
+
+    fn said_by(&mut self, at: usize, sql: &str, representative: bool) -> Answer {
+        match self.connections.get_mut(at) {
             Some(connection) => {
                 answer_as(connection, sql, |columns, row| comparable(columns, row, representative))
             }
@@ -107,18 +121,51 @@ impl Servers {
                 }
                 consistent(answers)
             }
-            Oracle::Partition => {
-                let whole = self.ours(&statement.sql.written(Style::Whole), statement.representative);
-                let mut united = Vec::new();
-                for style in [Style::Plain, Style::Negated, Style::Unknown] {
-                    match self.ours(&statement.sql.written(style), statement.representative) {
-                        Answer::Rows(rows) => united.extend(rows),
-                        other => return consistent(vec![("ours".into(), whole), ("a part".into(), other)]),
-                    }
-                }
-                consistent(vec![("ours".into(), whole), ("three parts".into(), Answer::Rows(united))])
+            Oracle::Partition => self.partition(0, statement),
+        }
+    }
+
+    /// All rows of a query beside those of its three parts, at one server.
+    fn partition(&mut self, at: usize, statement: &Statement) -> Outcome {
+        let whole = self.said_by(at, &statement.sql.written(Style::Whole), statement.representative);
+        let mut united = Vec::new();
+        for style in [Style::Plain, Style::Negated, Style::Unknown] {
+            match self.said_by(at, &statement.sql.written(style), statement.representative) {
+                Answer::Rows(rows) => united.extend(rows),
+                other => return consistent(vec![("whole".into(), whole), ("a part".into(), other)]),
             }
         }
+        consistent(vec![("whole".into(), whole), ("three parts".into(), Answer::Rows(united))])
+    }
+
+    /// Why the first peer's rows prove nothing: by another plan it gives ours, or its rows for a condition
+    /// that is true, false and unknown are not all rows, where ours are.
+    pub fn contradiction(&mut self, statement: &Statement, outcome: &Outcome) -> Option<&'static str> {
+        let [(_, ours @ Answer::Rows(_)), (_, Answer::Rows(_)), ..] = &outcome.answers[..] else {
+            return None;
+        };
+        if statement.changes {
+            return None;
+        }
+        let rows = if statement.ordered { Rows::Ordered } else { Rows::Unordered };
+        for style in [Style::WithoutIndexes, Style::Hidden] {
+            let answer = self.said_by(1, &statement.sql.written(style), statement.representative);
+            if alike(ours, &answer, rows) {
+                return Some("by another plan MySQL gives our rows");
+            }
+        }
+        for (switches, after) in SWITCHES {
+            self.said_by(1, &format!("SET optimizer_switch = '{switches}'"), false);
+            let plain = statement.sql.written(Style::Plain);
+            let answer = self.said_by(1, &plain, statement.representative);
+            self.said_by(1, &format!("SET optimizer_switch = {after}"), false);
+            if alike(ours, &answer, rows) {
+                return Some("by another plan MySQL gives our rows");
+            }
+        }
+        let parts = |servers: &mut Servers, at| servers.partition(at, statement).verdict == Verdict::Same;
+        (statement.partition && !parts(self, 1) && parts(self, 0))
+            .then_some("MySQL's rows for a condition that is true, false and unknown are not all rows")
     }
 
     fn beside_peers(&mut self, statement: &Statement, tables: &[Table]) -> Outcome {
@@ -131,8 +178,11 @@ impl Servers {
             for table in tables {
                 let contents = self.asked(&format!("SELECT * FROM {}", table.name), false);
                 if judged(&contents, Rows::Unordered) != Verdict::Same {
+                    // A server that is gone has no contents.
+                    let gone = contents.iter().skip(1).any(|one| matches!(one, Answer::Lost(_)));
+                    let verdict = if gone { Verdict::Excluded } else { Verdict::WrongContents };
                     let answers = self.names.iter().cloned().zip(contents).collect();
-                    return Outcome { verdict: Verdict::WrongContents, answers, warnings };
+                    return Outcome { verdict, answers, warnings };
                 }
             }
         }
@@ -166,6 +216,16 @@ impl Servers {
             }
         }
         self.all(&format!("SET sql_mode = '{mode}'"));
+    }
+
+    /// Ends what the servers may still do for these connections: it would hold their tables.
+    pub fn end(&self, addresses: &[Address]) {
+        for (address, connection) in addresses.iter().zip(&self.connections) {
+            // It may be gone by itself, with the server.
+            if let Ok(mut other) = connect(address, None) {
+                let _ = other.query_drop(format!("KILL {}", connection.connection_id()));
+            }
+        }
     }
 
     pub fn others(&self) -> usize {

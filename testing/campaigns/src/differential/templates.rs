@@ -119,7 +119,7 @@ pub const TEXTS: [&str; 43] = [
     "IF({p}, {s}, {i})",
 ];
 
-pub const DATES: [&str; 14] = [
+pub const DATES: [&str; 13] = [
     "DATE({t})",
     "DATE_ADD({d}, INTERVAL {k} DAY)",
     "DATE_ADD({d}, INTERVAL {k} MONTH)",
@@ -132,7 +132,7 @@ pub const DATES: [&str; 14] = [
     "CASE WHEN {p} THEN {d} ELSE {d} END",
     "CAST({t} AS DATE)",
     "FROM_DAYS(TO_DAYS({d}))",
-    "GREATEST({d}, {d})",
+    // MySQL 9.7 may crash where it asks GREATEST of two days for a day: `TO_DAYS(GREATEST(d, d))`.
     "MAKEDATE(2020, {k})",
 ];
 

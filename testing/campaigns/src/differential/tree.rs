@@ -44,6 +44,8 @@ pub enum Style {
     Negated,
     /// The condition is unknown.
     Unknown,
+    /// The condition stands where a plan cannot take it to pieces.
+    Hidden,
 }
 
 impl Sql {
@@ -86,7 +88,11 @@ impl Sql {
                 for piece in pieces.iter().take(2) {
                     piece.write(style, text);
                 }
-                if let (Style::WithoutIndexes, Some(Sql::Text(names))) = (style, pieces.get(2)) {
+                let names = match pieces.get(2) {
+                    Some(Sql::Text(names)) if !names.is_empty() => Some(names),
+                    _ => None,
+                };
+                if let (Style::WithoutIndexes, Some(names)) = (style, names) {
                     text.push_str(&format!(" IGNORE INDEX ({names})"));
                 }
             }
@@ -96,6 +102,7 @@ impl Sql {
                     Style::Plain | Style::WithoutIndexes => ("", ""),
                     Style::Negated => ("NOT ", ""),
                     Style::Unknown => ("", " IS NULL"),
+                    Style::Hidden => ("IF(", ", 1, 0) > RAND()"),
                 };
                 text.push_str(" WHERE ");
                 text.push_str(before);
@@ -205,6 +212,10 @@ mod tests {
         assert_eq!(query.written(Style::Unknown), "SELECT x FROM t AS a WHERE (x = 1) IS NULL");
         let without = "SELECT x FROM t AS a IGNORE INDEX (k, l) WHERE (x = 1)";
         assert_eq!(query.written(Style::WithoutIndexes), without);
+        let hidden = "SELECT x FROM t AS a WHERE IF((x = 1), 1, 0) > RAND()";
+        assert_eq!(query.written(Style::Hidden), hidden);
+        let bare = Sql::Part(Kind::Table, ["t", " AS a", ""].map(Sql::text).to_vec());
+        assert_eq!(bare.written(Style::WithoutIndexes), "t AS a");
     }
 
     #[test]

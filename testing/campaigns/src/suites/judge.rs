@@ -4,7 +4,7 @@
 //! wrong only where it is unlike both: either the two agree, or all three differ, which is counted apart,
 //! as it is mostly a matter of the time, of chance or of a version.
 
-use crate::peers::Answer;
+use crate::peers::{Answer, whole};
 use mysql::Value;
 
 /// What is held of our answer, from the best to the worst.
@@ -117,7 +117,7 @@ pub fn alike(one: &Answer, other: &Answer, rows: Rows) -> bool {
 }
 
 fn sorted(rows: &[Vec<Value>]) -> Vec<String> {
-    let mut texts: Vec<String> = rows.iter().map(|row| format!("{row:?}")).collect();
+    let mut texts: Vec<String> = rows.iter().map(|row| whole(row)).collect();
     texts.sort_unstable();
     texts
 }
@@ -168,6 +168,8 @@ mod tests {
         let (ours, peer) = (rows(&[1, 2, 2]), rows(&[2, 1, 2]));
         assert_eq!(judge(&ours, [&peer, &peer], Rows::Unordered), Verdict::Same);
         let peer = rows(&[1, 1, 2]);
+        let text = |text: &str| Answer::Rows(vec![vec![Value::Bytes(text.into())]]);
+        assert!(!alike(&text("2020-01-01"), &text("2020-01-02"), Rows::Unordered));
         assert_eq!(judge(&ours, [&peer, &peer], Rows::Unordered), Verdict::WrongRows);
         assert_eq!(judge(&ours, [&peer, &peer], Rows::Text), Verdict::Same);
         let (ours, peer) = (Answer::Done(0), Answer::Done(2));

@@ -41,6 +41,10 @@ impl Binder<'_, '_> {
             ast::CastType::Json => as_part(said, operand),
             ast::CastType::Date | ast::CastType::DateTime { .. } => of_days(self.as_number(operand)),
             ast::CastType::Signed | ast::CastType::Unsigned | ast::CastType::Year => self.as_integer(operand),
+            // A DECIMAL is made of its text.
+            ast::CastType::Decimal { .. } if matches!(&operand.0, Expr::Call(call, _) if call.name == "ELT") => {
+                self.as_integer(operand)
+            }
             _ => self.as_number(operand),
         };
         // Days that the SQL mode refuses may be stored all the same.

@@ -743,6 +743,7 @@ impl Binder<'_, '_> {
             let number = |(at, operand)| match at < counted {
                 _ if operation == "like" => self.bytes_as_number(operand),
                 true => self.as_number(operand),
+                false if self.chooses_members(&operand.0) => self.number_of_chosen(operand),
                 false => self.as_integer(operand),
             };
             operands = operands.into_iter().enumerate().map(number).collect();

@@ -173,25 +173,21 @@ impl Binder<'_, '_> {
         }
     }
 
-    /// FIND_IN_SET of a constant in a SET column, which answers where its definition has the member.
+    /// FIND_IN_SET in a SET column, which answers where its definition has the member.
     fn place_in_set(&mut self, wanted: &ast::Expr, set: &ast::Expr) -> Result<Option<Bound>, SqlError> {
-        let is_constant = matches!(wanted, ast::Expr::Text { .. } | ast::Expr::Parameter(_));
-        if !is_constant || !matches!(set, ast::Expr::Column { .. }) {
+        if !matches!(set, ast::Expr::Column { .. }) {
             return Ok(None);
         }
-        let (wanted, set) = (self.bind(wanted)?, self.bind(set)?);
+        let set = self.bind(set)?;
         let Expr::Column { source, column } = set.0 else { return Ok(None) };
         let members = self.sources.get(usize::from(source)).and_then(|source| source.members(column));
-        let (Some(ColumnType::Set { members, collation }), Some(find)) =
-            (members, functions::find("FIND_IN_SET"))
-        else {
-            return Ok(None);
-        };
+        let Some(ColumnType::Set { members, collation }) = members else { return Ok(None) };
         let kind = Arc::new(ColumnType::Set { members: members.clone(), collation: *collation });
         let all = Expr::Literal(Value::Text(members.join(",").into_bytes().into(), *collation));
-        let arguments = self.together("FIND_IN_SET", vec![wanted, (all, set.1)])?;
-        let place = Expr::Call(find, arguments.into_iter().map(|(expr, _)| expr).collect());
-        let bits = Expr::MemberNumber(Box::new(set.0), kind);
-        Ok(Some((Expr::Call(&functions::PLACE_OF_BIT, vec![place, bits]), Type::INT)))
+        let wanted = self.bind(wanted)?;
+        let mut arguments = self.together("FIND_IN_SET", vec![wanted, (all, set.1)])?;
+        arguments.push((Expr::MemberNumber(Box::new(set.0), kind), Type::UINT));
+        let arguments = arguments.into_iter().map(|(expr, _)| expr).collect();
+        Ok(Some((Expr::Call(&functions::PLACE_OF_MEMBER, arguments), Type::INT)))
     }
 }

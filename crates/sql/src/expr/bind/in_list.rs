@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::chosen_texts::chosen_texts;
 use super::coercion::is_number;
 use super::literals::value_type;
 use super::{Binder, Bound, NODE_BYTES, beside_numbers, beside_years, coercion, collation, lists_of_moments};
@@ -51,6 +52,13 @@ impl Binder<'_, '_> {
         }
         let (operand, constants) = self.among(operand, constants)?;
         Ok(Expr::InConstants { operand: Box::new(operand), constants, negated })
+    }
+
+    /// Whether a member is chosen and its name is compared with some entries, its number with others.
+    fn is_member_among_others(&self, operands: &[Bound]) -> bool {
+        let Some(((first, _), entries)) = operands.split_first() else { return false };
+        let number = |(_, ty): &Bound| is_number(*ty);
+        self.chooses_members(first) && entries.iter().any(number) && !entries.iter().all(number)
     }
 
     /// A row, or the only row of a subquery, among rows.
@@ -120,6 +128,7 @@ impl Binder<'_, '_> {
             let item = self.bind(only)?;
             self.note_text_of_day(&first, &item)?;
             if !is_number(item.1) && first.1.kind != kind::TIME {
+                let (first, item) = chosen_texts(first, item);
                 return Ok(made(first.0, vec![item.0]));
             }
             return self.equals_one(vec![first, item], (operand, only), negated);
@@ -137,16 +146,15 @@ impl Binder<'_, '_> {
             return Ok(made(first.0, items));
         }
         let mut operands = vec![first];
-        for item in list {
-            operands.push(self.bind(item)?);
-        }
+        operands.extend(self.bound_list(list)?);
         self.note_among(&[operand], &operands);
+        operands = by_their_bits(operands);
         beside_years::year_among_texts(&mut operands);
         operands = self.moments_among_numbers(operands);
         if let ([_, (_, Type { kind: kind::TIME, .. })], [said]) = (&operands[..], list) {
             return self.equals_one(operands, (operand, said), negated);
         }
-        if coercion::depends_on_the_other(&operands) {
+        if coercion::depends_on_the_other(&operands) || self.is_member_among_others(&operands) {
             let mut equalities: Vec<Expr> = Vec::with_capacity(list.len());
             let mut first = operands.remove(0);
             // It is evaluated once for all that it is compared with in the same way.
@@ -185,6 +193,16 @@ impl Binder<'_, '_> {
         let operand = operands.next().unwrap_or(Expr::Literal(Value::Null));
         Ok(made(operand, operands.collect()))
     }
+}
+
+/// Integers among several entries that are not all constants are compared by their bits. Among constants
+/// it is the plan's choice in MySQL.
+fn by_their_bits(operands: Vec<Bound>) -> Vec<Bound> {
+    let Some(first) = operands.first().map(|(_, ty)| *ty).filter(Type::is_integer) else { return operands };
+    if operands.len() == 2 || operands[1..].iter().all(coercion::is_one_for_all) {
+        return operands;
+    }
+    operands.into_iter().map(|operand| coercion::with_sign_of(first, operand)).collect()
 }
 
 /// The rows of a list, if all are plain rows of that many columns.

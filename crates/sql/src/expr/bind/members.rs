@@ -1,11 +1,12 @@
-//! Members of ENUM and SET columns where a number is wanted: of the column itself, and of what NULLIF, IF and
-//! CASE choose. So a member that is chosen is true as a condition, whatever its name says.
+//! Members of ENUM and SET columns where a number is wanted: of the column itself, and of what NULLIF, IF,
+//! CASE and ELT choose. So a member that is chosen is true as a condition, whatever its name says.
 
 use std::sync::Arc;
 
 use untorn::types::ColumnType;
 
 use super::coercion::is_number;
+use super::common_type::converted;
 use super::{Binder, Bound, coercion};
 use crate::ast::{self, BinaryOperator, CastType};
 use crate::expr::Expr;
@@ -54,6 +55,9 @@ impl Binder<'_, '_> {
                 whens.iter().map(|(_, then)| then).chain([&**otherwise]).any(|one| self.answers_member(one))
             }
             Expr::NullIf(left, _) => self.answers_member(left),
+            Expr::Call(function, arguments) if function.name == "ELT" => {
+                arguments.iter().skip(1).any(|one| self.answers_member(one))
+            }
             Expr::Shared(inner) => self.chooses_members(inner),
             _ => false,
         }
@@ -67,7 +71,7 @@ impl Binder<'_, '_> {
         }
     }
 
-    /// What IF, CASE and NULLIF choose, as a number.
+    /// What IF, CASE, NULLIF and ELT choose, as a number.
     pub(super) fn number_of_chosen(&self, (expr, ty): Bound) -> Bound {
         let chosen = Expr::Cast(Box::new(self.member_number(expr)), CastType::Double);
         (chosen, Type { nullable: ty.nullable, ..Type::DOUBLE })
@@ -84,6 +88,11 @@ impl Binder<'_, '_> {
             Expr::Case { operand, whens, otherwise } => {
                 let whens = whens.into_iter().map(|(when, then)| (when, self.member_number(then))).collect();
                 Expr::Case { operand, whens, otherwise: Box::new(self.member_number(*otherwise)) }
+            }
+            Expr::Call(function, mut arguments) if function.name == "ELT" => {
+                let chosen = arguments.drain(1..).map(|one| self.member_number(one)).collect::<Vec<_>>();
+                arguments.extend(chosen);
+                Expr::Call(function, arguments)
             }
             Expr::NullIf(left, right) => {
                 let otherwise = Box::new(self.member_number((*left).clone()));
@@ -112,6 +121,16 @@ impl Binder<'_, '_> {
         let answer = null_where_equal(compared, number.clone(), Box::new(member.clone()));
         Some((answer, Type { nullable: true, ..left }))
     }
+}
+
+/// The arguments of ELT, those that it may answer as what they have in common; of any other function as they
+/// are.
+pub(super) fn each_of_elt(name: &str, arguments: Vec<Expr>, types: &[Type], common: Type) -> Vec<Expr> {
+    if name != "ELT" {
+        return arguments;
+    }
+    let each = arguments.into_iter().zip(types).enumerate();
+    each.map(|(at, (expr, ty))| if at == 0 { expr } else { converted((expr, *ty), common) }).collect()
 }
 
 fn null_where_equal(left: Expr, right: Expr, otherwise: Box<Expr>) -> Expr {

@@ -5,6 +5,7 @@ mod beside_numbers;
 mod beside_texts;
 mod beside_years;
 mod cast;
+mod chosen_texts;
 mod coercion;
 pub mod collation;
 pub mod common_type;
@@ -396,8 +397,8 @@ impl<'p, 'a> Binder<'p, 'a> {
         }
         let of_values = type_of_call(function.name, &bound, &types, self.planner.state);
         let ty = of_values.unwrap_or_else(|| (function.result)(&types));
-        // They answer one of their arguments, which need not be of the kind of the others.
-        let chooses = matches!(function.name, "GREATEST" | "LEAST" | "ELT");
+        bound = members::each_of_elt(function.name, bound, &types, ty);
+        let chooses = matches!(function.name, "GREATEST" | "LEAST");
         let whole = matches!(function.name, "CEIL" | "CEILING" | "FLOOR") && ty.kind == kind::NEWDECIMAL;
         let from = types.iter().copied().find(|of| chooses && conversion(*of, ty).is_some());
         let ty = collation::as_meant(function, ty, &bound, &types)?;

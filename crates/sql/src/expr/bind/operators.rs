@@ -5,6 +5,7 @@ use untorn::types::Collation;
 use super::beside_numbers::beside_numbers;
 use super::beside_texts::{beside_texts, clock_beside};
 use super::beside_years::{beside_year, year_of_moment};
+use super::chosen_texts::chosen_texts;
 use super::coercion::{
     as_part, as_shown, as_text, beside_exact, beside_moment, is_number, may_be_number, of_days, with_sign_of,
 };
@@ -242,6 +243,7 @@ impl Binder<'_, '_> {
         left = clock_beside(&right, left);
         let types = (left.1, right.1);
         (left, right) = (beside_moment(types.1, left), beside_moment(types.0, right));
+        (left, right) = chosen_texts(left, right);
         (left, right) = beside_texts(self.is_lifted(), operator, left, right);
         if left.1.is_text() && right.1.is_text() && left.1.collation != right.1.collation {
             let operands = self.comparable(symbol(operator), vec![left, right])?;

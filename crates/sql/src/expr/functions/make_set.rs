@@ -4,14 +4,17 @@ use super::{Function, any_null, function, index, text_fits, text_sum};
 use crate::expr::types::Type;
 use crate::value::Value;
 
-/// A number from 1 if that bit is set, otherwise 0: the place of a member in a SET that has it. Not of SQL's.
-pub static PLACE_OF_BIT: Function = function!("PLACE_OF_BIT", 2..=2, |_| Type::INT, |v, _| {
+/// The place of a member among all of a SET, with commas between them, if the number of a value has it.
+/// Members are found by their letters, whatever the collation: A to Z in any case. Not of SQL's.
+pub static PLACE_OF_MEMBER: Function = function!("PLACE_OF_MEMBER", 3..=3, |_| Type::INT, |v, cx| {
     if any_null(v) {
         return Ok(Value::Null);
     }
-    let (place, bits) = (v[0].to_i64(), v[1].to_bits());
-    let is_set = (1..=64).contains(&place) && bits >> (place - 1) & 1 == 1;
-    Ok(Value::Int(if is_set { place } else { 0 }))
+    let (wanted, all, bits) = (v[0].to_text(), v[1].to_text(), v[2].to_bits());
+    cx.state.work(all.len())?;
+    let place = all.split(|byte| *byte == b',').position(|member| member.eq_ignore_ascii_case(&wanted));
+    let has = |place: &usize| bits.checked_shr(*place as u32).is_some_and(|bits| bits & 1 == 1);
+    Ok(Value::Int(place.filter(has).map_or(0, |place| place as i64 + 1)))
 });
 
 /// The functions.

@@ -9,19 +9,28 @@ use super::temporal::loose_moment;
 use super::{FITTED_TO_LATIN1, Function, any_null, function};
 use crate::expr::types::Type;
 use crate::expr::{Context, Evaluated, Expr, strict};
+use crate::result::SqlError;
 use crate::value::{Time, Value, temporal};
 
 /// The moment that a text is, the zero one if it is none: a text beside others and a moment. Not of SQL's.
 pub static MOMENT_OF_TEXT: Function = function!("MOMENT_OF_TEXT", 1..=1, |_| Type::datetime(6), |v, cx| {
-    strict::check_text_of_moment(&v[0], "datetime", cx.state)?;
-    Ok(match &v[0] {
-        Value::Null => Value::Null,
+    Ok(moment(&v[0], cx)?.unwrap_or_else(|| Value::DateTime(Default::default(), 0)))
+});
+
+/// The same, NULL if it is none. Not of SQL's.
+pub static MOMENT_OR_NONE: Function = function!("MOMENT_OR_NONE", 1..=1, |_| Type::datetime(6), |v, cx| {
+    Ok(moment(&v[0], cx)?.unwrap_or(Value::Null))
+});
+
+fn moment(text: &Value<'_>, cx: &Context<'_>) -> Result<Option<Value<'static>>, SqlError> {
+    strict::check_text_of_moment(text, "datetime", cx.state)?;
+    Ok(match text {
+        Value::Null => Some(Value::Null),
         text => {
-            let (moment, digits) = text.to_datetime(crate::expr::today(cx)).unwrap_or_default();
-            Value::DateTime(moment, digits)
+            text.to_datetime(crate::expr::today(cx)).map(|(moment, digits)| Value::DateTime(moment, digits))
         }
     })
-});
+}
 
 /// What no day or span equals, and not what stands for the other side either. Both are numbers that spell
 /// none.
