@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Slots are read in steps of this many bytes.
 const READ_STEP: usize = 256 << 10;
-/// Data pages are read together, so many at a time.
+/// Data pages that are read together, at most.
 const READ_TOGETHER: usize = 64;
 
 /// What [`recover`] did.

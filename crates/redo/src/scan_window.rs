@@ -53,8 +53,8 @@ struct Ahead {
 }
 
 impl Window {
-    /// `log`: from where the scan starts to where the log cannot have gone; `exists`: bytes of the circle that
-    /// the file has.
+    /// `log`: from where the scan starts to where the log cannot have gone; `exists`: bytes of the circle
+    /// that the file has.
     pub(crate) fn new(
         env: Arc<dyn Environment>,
         file: Arc<dyn File>,
@@ -87,8 +87,8 @@ impl Window {
         Ok(self.bytes[..self.filled].get(at..at + length))
     }
 
-    /// Has the window begin with the unit of `lsn`, and `length` bytes from `lsn` on in it, if there are so
-    /// many.
+    /// Has the window begin with the unit of `lsn`, and `length` bytes from `lsn` on in it, if the file
+    /// reaches so far.
     fn fill(&mut self, lsn: Lsn, length: usize) -> Result<()> {
         let in_unit = (lsn.0 - self.layout.origin.0) % UNIT;
         self.begin_at(Lsn(lsn.0 - in_unit));

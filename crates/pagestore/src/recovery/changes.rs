@@ -1,8 +1,8 @@
 //! Changes of a stretch of log, by page, as they are kept until they are applied.
 //!
-//! A log that is full when its server is killed has millions of them, mostly of a few bytes. So a change has 12
-//! bytes in a table of all, in which those of a page are chained, and what it does stands in one of a few large
-//! buffers, in a form of its own:
+//! A log that is full when its server is killed has millions of them, mostly of a few bytes. So a change
+//! has 12 bytes in a table of all, in which those of a page are chained, and what it does stands in one of
+//! a few large buffers, in a form of its own:
 //!
 //! ```text
 //!   write  0 | offset u16 | length u32 | the bytes        fill  1 | offset u16 | length u32 | the byte
