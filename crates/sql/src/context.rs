@@ -587,6 +587,14 @@ impl SqlContext {
         self.settings().sql_mode & (sql_mode::STRICT_TRANS_TABLES | sql_mode::STRICT_ALL_TABLES) != 0
     }
 
+    /// Whether the SQL mode refuses this moment of a date with zero parts: with a time other than midnight it
+    /// is not the zero one.
+    pub fn refuses_zero_moments(&self, moment: DateTime) -> bool {
+        let is_zero = moment == DateTime::default();
+        let flag = if is_zero { sql_mode::NO_ZERO_DATE } else { sql_mode::NO_ZERO_IN_DATE };
+        self.settings().sql_mode & flag != 0
+    }
+
     /// Whether the SQL mode refuses this date with zero parts.
     pub fn refuses_zero_dates(&self, date: Date) -> bool {
         let flag = if date == Date::default() { sql_mode::NO_ZERO_DATE } else { sql_mode::NO_ZERO_IN_DATE };

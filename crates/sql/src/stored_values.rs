@@ -345,8 +345,8 @@ impl Storing<'_> {
             }
             other => other.to_datetime(today),
         };
-        let mut moment = match read {
-            Some((moment, _)) => functions::kept_datetime(moment, fraction(&column.kind), self.state),
+        let exact = match read {
+            Some((moment, _)) => moment,
             None => {
                 let any_day = Today { any_day: true, ..today };
                 match value {
@@ -359,12 +359,13 @@ impl Storing<'_> {
                 return self.put(&types::Value::DateTime(DateTime::default()), column, out);
             }
         };
+        let mut moment = functions::kept_datetime(exact, fraction(&column.kind), self.state);
         let date = moment.date;
         let zero = date.month == 0 || date.day == 0;
         // Whatever the SQL mode allows of dates, a TIMESTAMP is a moment of a day that there was, or zero.
         let exists = !zero && temporal::is_valid_date(date, false) || moment == DateTime::default();
         let is_timestamp = matches!(column.kind, ColumnType::Timestamp { .. });
-        if zero && self.state.refuses_zero_dates(date) || is_timestamp && !exists {
+        if zero && self.state.refuses_zero_moments(exact) || is_timestamp && !exists {
             match value.is_number() && date != Date::default() {
                 true => self.incorrect(value, column)?,
                 false => self.impossible(value, column)?,
