@@ -9,9 +9,9 @@
 //!   move   2 | to u16 | from u16 | length u32             init  3
 //! ```
 //!
-//! A start waits for this and for reading the log, and for nothing else that takes time. So a change allocates
-//! nothing, mostly looks up no page either, because that of the change before is the same, and the buffers ask
-//! for huge pages.
+//! A start waits for this and for reading the log, and for nothing else that takes time. So a change
+//! allocates nothing, mostly looks up no page either, because that of the change before is the same, and
+//! the buffers ask for huge pages.
 
 use std::collections::BTreeMap;
 
