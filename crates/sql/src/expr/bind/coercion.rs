@@ -104,8 +104,9 @@ pub(super) fn depends_on_the_other(operands: &[Bound]) -> bool {
     operands.iter().any(may_be_number) && others.clone().any(|(_, ty)| is_number(*ty)) && others.any(text)
 }
 
-/// Functions of numbers that would take bytes or a member's name for text.
-fn takes_numbers(name: &str) -> bool {
+/// Functions of numbers that would take bytes or a member's name for text; a locale or a format among their
+/// arguments is one.
+fn takes_numbers(name: &str, at: usize) -> bool {
     const NAMES: &[&str] = &[
         "ABS",
         "SIGN",
@@ -146,7 +147,7 @@ fn takes_numbers(name: &str) -> bool {
         "CHAR",
         "FROM_DAYS",
     ];
-    NAMES.contains(&name)
+    NAMES.contains(&name) && !matches!((name, at), ("FORMAT", 2) | ("FROM_UNIXTIME", 1))
 }
 
 /// Whether the argument at this place of a function, which takes others for text, is a number.
@@ -246,7 +247,9 @@ fn wanted(binder: &Binder<'_, '_>, function: &str, at: usize, argument: Bound) -
             let counted = may_be_number(&argument) && argument.1.kind != kind::BIT;
             number_in_text(as_double(counted, binder.as_number(argument)), &functions::NUMBER_IN_TEXT)
         }
-        name if takes_numbers(name) => number_in_text(binder.as_number(argument), &functions::NUMBER_IN_TEXT),
+        name if takes_numbers(name, at) => {
+            number_in_text(binder.as_number(argument), &functions::NUMBER_IN_TEXT)
+        }
         "BIN" | "OCT" => binder.bytes_as_number(argument),
         "CONV" if at == 0 => binder.bytes_as_number(argument),
         "HEX" if argument.1.kind == kind::BIT => binder.as_number(argument),
