@@ -597,8 +597,7 @@ impl SqlContext {
 
     /// Whether the SQL mode refuses this date with zero parts.
     pub fn refuses_zero_dates(&self, date: Date) -> bool {
-        let flag = if date == Date::default() { sql_mode::NO_ZERO_DATE } else { sql_mode::NO_ZERO_IN_DATE };
-        self.settings().sql_mode & flag != 0
+        self.refuses_zero_moments(DateTime { date, ..DateTime::default() })
     }
 
     /// The day of the session's clock, and how the session reads moments.
